@@ -20,19 +20,23 @@ from specopt.solvers.budget import MEMORY_LIMIT, Budget
 from specopt.solvers.method import Method, Outcome
 
 SOON = 0.1
-"""Time limit in seconds up to which no simple plan is offered before the first member runs."""
+"""If at most this much time is left, in seconds, no simple plan is offered before the first member
+runs.
+"""
 
 WORK_SECONDS = 20.0
-"""Work limit of a member if there is no time limit, in approximate seconds on one core."""
+"""Work limit of each member, which applies if there is no time limit, in approximate seconds on one
+core.
+"""
 
 
 @dataclass(frozen=True)
 class Auto(Method):
     """Base class of the portfolio methods.
 
-    The members run one at a time, until plan and bound agree or a limit is reached. Without a time
-    limit, every member has a work limit, which counts nodes, labels and steps, so that the result
-    does not depend on a clock. With a time limit, only the clock is checked. With
+    The members run one at a time, until the plan and the bound agree or a limit is reached. Without
+    a time limit, every member has a work limit, which counts nodes, labels and steps, so that the
+    result does not depend on a clock. With a time limit, only the clock is checked. With
     `time_limit=math.inf`, the members run until the plan is proven optimal.
     """
 
@@ -47,12 +51,14 @@ class Auto(Method):
     instead: ClassVar[tuple[type[Method], ...]] = ()
 
     def members(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> tuple[Method, ...]:
-        """Return the members that run for a problem, in order; a proven plan ends the run early."""
+        """Return the members that run for a problem, in order; later members are skipped once a
+        plan is proven optimal.
+        """
         return tuple(self._able(problem, memory_limit))
 
     def _able(self, problem: Any, memory_limit: float) -> Iterator[Method]:
-        """Yield the members lazily, because querying all members takes as long as solving a small
-        problem.
+        """Yield the members that accept a problem, lazily, because querying all members takes as
+        long as solving a small problem.
         """
 
         def able(kinds: tuple[type[Method], ...]) -> Iterator[Method]:
@@ -77,12 +83,12 @@ class Auto(Method):
         return (self.order + self.instead)[-1]().refusal(problem, memory_limit)
 
     def bytes_needed(self, problem: Any) -> dict[str, float]:
-        """Return the memory that the first member needs, in bytes by purpose."""
+        """Return the memory that the first member needs, in bytes, by purpose."""
         first = next(self._able(problem, math.inf), None)
         return {} if first is None else first.bytes_needed(problem)
 
     def seconds_needed(self, problem: Any) -> dict[str, float]:
-        """Return the time that the first member needs, in seconds by purpose."""
+        """Return the time that the first member needs, in seconds, by purpose."""
         first = next(self._able(problem, math.inf), None)
         return {} if first is None else first.seconds_needed(problem)
 
@@ -96,7 +102,7 @@ class Auto(Method):
     def plain_plans(self, problem: Any) -> Iterable[Plan]:
         """Return plans that need no compiled code.
 
-        They are offered if compilation used up the time limit.
+        These plans are offered if compilation has used up the time limit.
         """
         return ()
 

@@ -18,9 +18,9 @@ uses.
 """
 
 LAST_SECONDS = 0.025
-"""Additional time beyond 1.05 times the limit for judging the last plan of a method, in seconds.
+"""Time allowed for judging a method's last plan beyond 1.05 times the time limit, in seconds.
 
-This is half of the delay that a result may have.
+This time is half of the delay that a result may have.
 """
 
 LARGE = 2**26
@@ -30,10 +30,11 @@ Callback = Callable[[Progress], bool | None]
 
 
 def shortage(fields: str, size: float, limit: float) -> str | None:
-    """Return an error message if arrays over the given fields exceed the available memory.
+    """Return an error message if arrays whose size depends on the given fields exceed the available
+    memory.
 
-    Arrays may exceed the limit or the free memory. The result is None if the arrays fit or the
-    limit is infinite.
+    The arrays are compared with the limit and, if they are large, with the free memory. The result
+    is None if the arrays fit or the limit is infinite.
     """
     kind = "but the limit is"
     if LARGE < size <= limit < math.inf:
@@ -65,9 +66,9 @@ class Budget(Clock):
     warm_start
         Feasible initial plan, or None.
     callback
-        Function that is called with the progress; the method stops if it returns True.
+        Function that is called with the progress; if it returns True, the method stops.
     started
-        Value of `time.perf_counter` at the start of the clock; None for now.
+        Value of `time.perf_counter` at which the clock starts; None means the current time.
     """
 
     def __init__(
@@ -99,17 +100,17 @@ class Budget(Clock):
             0.0  # for the last plan, and the maximum so far
         )
         self.bound: float | None = None
-        # An infinite time limit is a limit as well. Without any, the work is limited instead.
+        # An infinite time limit counts as a time limit. Without a time limit, the work is limited.
         self.is_timed = time_limit is not None
         self.work_left = math.inf  # seconds, see `spend`
-        # The running member, and below it the members that found the plan and the bound.
+        # `member` is running; the members `plan_by` and `bound_by` found the plan and the bound.
         self.member = "warm start"
         self.improvements = 0
         self.plan_by: str | None = None
         self.bound_by: str | None = None
 
     def check(self, ahead: float = 0.0) -> None:
-        """Raise an exception if the clock raises one or if the work limit is reached."""
+        """Raise an exception if the solve must stop or if the work limit is reached."""
         super().check(ahead)
         if self.work_left <= 0.0:
             raise OutOfWork
@@ -122,7 +123,9 @@ class Budget(Clock):
         self.work_left -= seconds
 
     def is_proven(self, tolerance: float) -> bool:
-        """Return whether plan and bound agree within a relative tolerance or the requested gap."""
+        """Return whether the plan and the bound agree within a relative tolerance or the requested
+        gap.
+        """
         if self.objective is None or self.bound is None:
             return False
         return self.problem.gap(self.objective, self.bound) <= max(self.gap, 0.9 * tolerance)
@@ -131,7 +134,7 @@ class Budget(Clock):
         """Check that arrays fit into memory before they are allocated.
 
         `size` is the total size of the arrays in bytes, and `fields` names the fields of the
-        problem that determine it.
+        problem that determine this size.
 
         Raises
         ------
@@ -149,8 +152,8 @@ class Budget(Clock):
         Raises
         ------
         OutOfTime
-            If a plan is already known and judging another plan, which is expected to take as long
-            as judging the last plan, would exceed the time limit and its tolerance.
+            If a plan is already known, and judging another plan would exceed the time limit and its
+            tolerance. Judging is expected to take as long as for the last plan.
         """
         if plan is self.incumbent and self.objective is not None:
             return self.objective
@@ -204,7 +207,7 @@ class Budget(Clock):
             self.offer(self.warm_start)
 
     def improve_bound(self, bound: float) -> None:
-        """Record a valid bound on the objective of every plan; the best bound is kept."""
+        """Record a valid bound on the objective of every plan if it is the best bound so far."""
         if self.bound is None or self._better(self.bound, bound):
             self.bound, self.bound_by = bound, self.member
             self.report()

@@ -1,4 +1,6 @@
-"""The clock of a solve: the remaining time, and calls and imports that must not exceed it."""
+"""The clock of a solve, which measures the remaining time, and makes calls and imports that must
+not exceed it.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,14 @@ class Clock:
     time_limit
         Time limit in seconds, counted from `started`, or None.
     started
-        Value of `time.perf_counter` at the start of the clock; None for now.
+        Value of `time.perf_counter` at which the clock starts; None means the current time.
     """
 
     def __init__(self, time_limit: float | None = None, started: float | None = None) -> None:
         self.time_limit = math.inf if time_limit is None else time_limit
         self.started = time.perf_counter() if started is None else started
         self.stopped = False
-        # Whether the time limit has cut short any part of the solve, even an optional one.
+        # Whether the time limit has cut short any part of the solve, even an optional part.
         self.cut_short = False
         self._metered_before = meter.seconds
 
@@ -47,7 +49,9 @@ class Clock:
 
     @property
     def remaining(self) -> float:
-        """Remaining time in seconds: nonnegative, and infinite without a limit."""
+        """Remaining time in seconds. It is never negative, and is infinite if there is no time
+        limit.
+        """
         return max(0.0, self.time_limit - self.seconds)
 
     def check(self, ahead: float = 0.0) -> None:
@@ -138,7 +142,8 @@ class Clock:
         return meter.seconds - self._metered_before
 
     def load(self, module: str) -> Any:
-        """Return the kernel module given as "KIND.MODULE"; its kernels are compiled on first call.
+        """Import the kernel module "KIND.MODULE" and return it. Its kernels are compiled when they
+        are first called.
 
         Raises
         ------

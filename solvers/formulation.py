@@ -1,4 +1,6 @@
-"""Formulations: functions that state a problem as a program and convert its solution to a plan."""
+"""Formulations: functions that express a problem as a mathematical program, and convert the
+solution of the program to a plan.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,12 @@ class Formulation:
     Parameters
     ----------
     state
-        Function of a problem and of keyword options that returns the program. The objective of the
-        problem is the objective of the program times its attribute `unit`, plus its attribute
-        `offset`.
+        Function that takes a problem and keyword options, and returns the program. The problem's
+        objective equals the program's objective times the program's attribute `unit`, plus its
+        attribute `offset`.
     read
-        Function of the problem, the program and the values of its variables that returns the plan.
+        Function that takes the problem, the program and a function that returns the values of
+        variables, and returns the plan.
     is_linear
         Whether the program is a linear or integer Pyomo program; otherwise, it is a CVXPY program.
     """
@@ -38,7 +41,7 @@ class Formulation:
 
 
 def check_size(rows: int, columns: int, entries: int) -> None:
-    """Check that a program is small enough to state.
+    """Check that a program is small enough to formulate.
 
     Raises
     ------

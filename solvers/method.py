@@ -21,7 +21,7 @@ from specopt.solvers.budget import MEMORY_LIMIT, Budget, shortage
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The result of a method, with a plan and a bound that are not judged yet.
+    """The result of a method, with a plan and a bound that have not been judged yet.
 
     Parameters
     ----------
@@ -30,14 +30,14 @@ class Outcome:
     bound
         Valid bound on the objective of every plan, or None.
     termination
-        Reason why the method stopped. If no limit stopped the method, `solve` determines from plan
-        and bound whether the method has converged or is exhausted.
+        Reason why the method stopped. If no limit stopped the method, `solve` determines from the
+        plan and the bound whether the method has converged or is exhausted.
     stats
         Statistics to report, by name.
     explanation
-        Reason why there is no plan, in terms of the problem.
+        Reason why there is no plan, stated in terms of the problem.
     conflict
-        Constraints that rule out every plan, as data.
+        Constraints that rule out every plan, in machine-readable form.
     """
 
     plan: Plan | None
@@ -55,7 +55,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Condition:
-    """A requirement of a method on a problem.
+    """A requirement that a method places on problems.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Condition:
 
 
 def only(field: str, value: Any, words: str) -> Condition:
-    """Return the condition that a field has a given value.
+    """Return the condition that a field of the problem has a given value.
 
     `words` is a format string that describes a value, such as "rates per {}".
     """
@@ -123,14 +123,15 @@ class Method(ABC):
     exact
         Whether the method proves optimality if it has enough time.
     may_fail
-        Whether the method may find no plan although a plan exists; it then explains why.
+        Whether the method may find no plan although a plan exists; in that case, the method
+        explains why.
     source, guarantee, complexity
         Texts that describe the origin, the guarantee and the computational cost of the method.
     supports_warm_start
         Whether the method uses an initial plan. All other keywords of `solve` are supported by
         every method.
     takes
-        Requirements on a problem in addition to its size.
+        Requirements on a problem in addition to the size limit.
     max_size
         Maximum size of a problem, or None.
     size_unit
@@ -138,7 +139,7 @@ class Method(ABC):
     size_hint
         Advice on how to make a problem smaller; may be empty.
     bytes_per_number, bytes_per_part
-        Memory per number of the problem, and memory per unit of `size_of`, in bytes.
+        Memory in bytes per number in the problem, and per unit of `size_of`.
     tolerance
         Relative gap within which a result is considered optimal.
     requires
@@ -177,7 +178,8 @@ class Method(ABC):
         return (at_most(cls.max_size, cls.size_unit, cls.size_of, cls.size_hint), *cls.takes)
 
     def bytes_needed(self, problem: Any) -> dict[str, float]:
-        """Return the minimum memory that the method needs, in bytes by determining fields.
+        """Return the minimum memory that the method needs, in bytes, by the fields that determine
+        it.
 
         Memory that depends on the values of the problem is requested from `Budget.hold` during the
         run.
@@ -190,9 +192,10 @@ class Method(ABC):
         return {"all fields": self.bytes_per_number * problem.numbers} | parts
 
     def seconds_needed(self, problem: Any) -> dict[str, float]:
-        """Return the approximate minimum time during which the method cannot be interrupted.
+        """Return approximate lower bounds on the time during which the method cannot be
+        interrupted.
 
-        The times are in seconds, by the fields that determine them.
+        The bounds are in seconds, by the fields that determine them.
         """
         return {}
 

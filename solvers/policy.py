@@ -1,8 +1,8 @@
-"""User-defined policies: a protocol in plain Python for the simulators of all kinds.
+"""User-defined policies: a plain Python interface to the simulators of all problem kinds.
 
 The policies of specopt are compiled into the simulators. For any other policy, the same event loops
-run as plain Python and call the policy at every decision. They use the same random numbers, but are
-about a hundred times slower.
+run as plain Python and call the policy at every decision. These loops use the same random numbers,
+but are about a hundred times slower.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from specopt.models.fields import Ints, describe
 class Policy(ABC):
     """Base class of policies, which make the decisions of a simulated system.
 
-    A subclass implements `decide`. The arguments of `decide` and `learn` depend on the kind: the
-    module `specopt.solvers.<kind>.simulate` defines a `State` and describes the expected decision.
+    A subclass implements `decide`. The arguments of `decide` and `learn` depend on the problem
+    kind. The module `specopt.solvers.<kind>.simulate` defines the class `State` and describes the
+    expected decision.
 
     Examples
     --------
@@ -36,7 +37,7 @@ class Policy(ABC):
     name: ClassVar[str] = "own"
 
     def start(self, world: Any, seed: int) -> None:  # noqa: B027  (most policies have no state)
-        """Begin a replication and discard everything learned in the previous one."""
+        """Begin a replication, and discard everything learned in the previous replication."""
 
     @abstractmethod
     def decide(self, state: Any) -> Any:
@@ -68,7 +69,7 @@ def settings_of(policy: object) -> dict[str, Any]:
 
 
 def refused(policy: Policy, expected: str, decision: object) -> InvalidInput:
-    """Return the exception for an invalid decision of a policy."""
+    """Return the exception to raise if a policy makes an invalid decision."""
     return InvalidInput(f"policy {policy.name}: expected {expected}, got {describe(decision)}")
 
 
@@ -78,12 +79,12 @@ def decided(policy: Policy, state: Any, *rules: tuple[str, Callable[[Any], Any]]
     Parameters
     ----------
     policy
-        Policy that decides.
+        Policy that makes the decision.
     state
         State for which to decide.
     rules
-        Pairs of a text that describes the expected decision and a function that checks the
-        decision as an array.
+        Pairs of a description of the expected decision and a function that checks the decision,
+        given as an array.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Solution of Pyomo programs within a budget; used by all readable integer programs."""
+"""Functions that solve Pyomo programs within a budget, shared by all readable integer programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from specopt.solvers.solver_status import termination_of
 TOLERANCE = 1e-6
 """Default absolute tolerance of HiGHS.
 
-HiGHS ignores improvements below this tolerance, and a solution may violate rows by up to the
+HiGHS ignores improvements below this tolerance, and a solution may violate constraints by up to the
 tolerance. Because programs are solved in slightly relaxed form, their bounds remain valid, but
 their solutions must be judged.
 """
@@ -26,15 +26,15 @@ their solutions must be judged.
 
 @dataclass(frozen=True, eq=False)
 class SolvedProgram:
-    """The solution of a program by a solver, by default HiGHS.
+    """The result of solving a program, by default with HiGHS.
 
     Parameters
     ----------
     results
-        Results in the form that Pyomo reports.
+        Results object that Pyomo returned.
     bound
-        Bound on the objective, in the unit of the program, relaxed by the improvement that the
-        solver may overlook; None if there is no finite bound.
+        Bound on the objective, in the program's unit, or None if there is no finite bound. The
+        bound allows for improvements that the solver may overlook.
     has_solution
         Whether a feasible solution was found.
     termination
@@ -52,14 +52,14 @@ class SolvedProgram:
         return self.count("mip_node_count")
 
     def count(self, name: str) -> int:
-        """Return a counter of the solver, or 0 if Pyomo does not report it.
+        """Return one of the solver's counters, or 0 if Pyomo does not report it.
 
         Pyomo omits the counters if a program is solved before the search starts.
         """
         return max(0, int(getattr(self.results.extra_info, name, 0)))
 
     def values(self) -> Mapping[Any, float]:
-        """Return the values of the variables that occur in the rows or in the objective."""
+        """Return the values of the variables that occur in the constraints or in the objective."""
         found: Mapping[Any, float] = self.results.solution_loader.get_vars()
         return found
 
@@ -69,12 +69,12 @@ HIGHS = "highs"
 
 @dataclass(frozen=True)
 class ByProgram:
-    """Base class of the methods that state a program and pass it to a solver.
+    """Base class of the methods that formulate a program and pass it to a solver.
 
     Parameters
     ----------
     solver
-        Name of the solver in Pyomo, such as "highs" or "scip_direct".
+        Pyomo's name for the solver, such as "highs" or "scip_direct".
     """
 
     solver: str = HIGHS
@@ -92,14 +92,15 @@ def solve_program(
     presolve: bool = True,
     solver: str = HIGHS,
 ) -> SolvedProgram:
-    """Solve a program to the gap of the budget within the time limit of the budget.
+    """Solve a program to the budget's gap, within its time limit.
 
-    No exception is raised if there is no solution. `solver` is a name that the factory of Pyomo
-    knows, such as "scip_direct". Options are passed only to HiGHS.
+    No exception is raised if there is no solution. `solver` is a name known to Pyomo's solver
+    factory, such as "scip_direct". Solver options are passed only to HiGHS.
 
-    Use a tolerance below the default only if feasible points satisfy no row with equality, because
-    HiGHS may otherwise miss such points. Use presolve only if no feasible point satisfies a row
-    with near equality, because presolve may cut off such points at any tolerance.
+    Use a tolerance below the default only if no feasible point satisfies any constraint with
+    equality, because HiGHS may otherwise miss such points. Use presolve only if no feasible point
+    comes close to equality in any constraint, because presolve may cut off such points at any
+    tolerance.
     """
     from pyomo.contrib.solver.common.results import SolutionStatus
     from pyomo.environ import Objective, Var
@@ -172,7 +173,7 @@ def run_program(
     *,
     solver: str = HIGHS,
 ) -> Outcome:
-    """State a problem as a program, solve it, offer its plan, and return the outcome."""
+    """Formulate a problem as a program, solve it, offer its plan, and return the outcome."""
     program = formulation.state(problem)
     budget.check()
     solved = solve_program(program, budget, tolerance, solver=solver)

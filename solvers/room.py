@@ -1,9 +1,9 @@
-"""Room: the largest amount that a limit admits under the tolerance of the judge.
+"""Room: the largest amount that a limit admits within the judge's tolerance.
 
 A constraint amount <= limit is violated if amount > limit + 1e-9 max(|limit|, |amount|) + readings.
 All amounts are sums of nonnegative terms. The methods and the judge may add the terms in different
-orders, so that the last digits may differ. If terms are not integers, proofs therefore use a
-slightly larger room, and the construction of plans uses a slightly smaller room.
+orders, so their sums may differ in the last digits. If terms are not integers, proofs therefore use
+a slightly larger room, and the construction of plans uses a slightly smaller room.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ def room(limit: Any, readings: Any = 0.0, digits: Any = 0.0) -> Any:
     Parameters
     ----------
     limit
-        Limit, a number or an array.
+        Limit, as a number or an array.
     readings
         Spacing of the clock readings if the limit is a difference of such readings.
     digits
-        Correction for rounding, in units of the last digit of the inputs. It should exceed the
-        number of summed terms for a larger room, and be negative for a smaller room.
+        Correction for rounding, in units of the last digit of the inputs. For a larger room, the
+        correction should exceed the number of summed terms; for a smaller room, it should be
+        negative.
     """
     with np.errstate(over="ignore"):
         size = np.abs(limit) + readings
@@ -40,10 +41,11 @@ def room(limit: Any, readings: Any = 0.0, digits: Any = 0.0) -> Any:
 
 
 def whole_room(limit: float) -> float:
-    """Return the largest amount that a limit admits, exactly if amounts are integers.
+    """Return the largest amount that a limit admits; the result is exact if all amounts are
+    integers.
 
-    For other amounts, the result is a few last digits smaller, so that rounding errors cannot lead
-    to a violation according to the judge.
+    For other amounts, the result is smaller by a few units of the last digit, so that the judge
+    finds no violation despite rounding errors.
     """
     found = float(room(limit, digits=8.0))
     while found > limit + TOLERANCE * max(limit, found):

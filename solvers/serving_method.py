@@ -1,7 +1,7 @@
-"""Shared parts of the methods of both serving kinds.
+"""Code shared by the methods for both serving kinds.
 
-The module turns problems into sorted tasks and arrays, states the conditions of the methods, and
-finds the mechanisms under which plans exist, with reasons for the others.
+The module turns problems into sorted tasks and arrays, states the conditions of the methods, finds
+the mechanisms under which plans exist, and explains why the other mechanisms have no plan.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ from specopt.solvers.method import Condition, Method
 from specopt.solvers.room import whole_room
 
 MAX_LENGTHS = 64
-"""Maximum number of speculation lengths to try, in trivial plans and in the choices of a step."""
+"""Maximum number of speculation lengths that are tried for trivial plans and for the batches of a
+step.
+"""
 
 
 @dataclass(frozen=True)
 class PreparedServing:
-    """A problem under one mechanism, as arrays for the kernels.
+    """A problem under one mechanism, in the form of arrays for the kernels.
 
     Tasks are sorted by input length; ties are sorted by index.
 
@@ -43,13 +45,13 @@ class PreparedServing:
     order
         Task at each sorted position, shape (K,).
     inputs, outputs
-        Input lengths and planned output lengths in that order, as floats, shape (K,).
+        Input lengths and planned output lengths in sorted order, as floats, shape (K,).
     models
         Array with rows (flops_per_token, flops_per_token_pair, flops_per_logit) for the draft and
         the verify model. The row of a model that the mechanism does not use is zero.
     memory
-        KV bytes per token of the draft model and bytes free for them, followed by the same two
-        numbers for the verify model. The free bytes include the judge's tolerance.
+        KV bytes per token and free bytes of the draft model, followed by the same two numbers for
+        the verify model. The free bytes include the judge's tolerance.
     """
 
     problem: ServingData[Any]
@@ -62,7 +64,7 @@ class PreparedServing:
 
     @classmethod
     def of(cls, problem: ServingData[Any], mechanism: Mechanism | None = None) -> Self:
-        """Return the arrays of a problem under a mechanism; by default, under the problem's own
+        """Return the arrays of a problem under a mechanism, by default the problem's first
         mechanism.
         """
         chosen = mechanism or problem.mechanisms[0]
@@ -94,7 +96,7 @@ class PreparedServing:
 
     @cached_property
     def pieces(self) -> tuple[Floats, Floats]:
-        """Upper envelopes of both runtimes, each of shape (P, 3); rows (c1, c2, largest b F)."""
+        """Upper envelopes of both runtimes, each with P rows (c1, c2, largest b F)."""
         problem, drafts = self.problem, self.mechanism != "autoregressive"
         return envelope(problem.draft_runtime if drafts else None), envelope(problem.verify_runtime)
 
@@ -122,7 +124,7 @@ class PreparedServing:
 
     @cached_property
     def runtimes(self) -> Floats:
-        """Both envelopes in one array, shape (2, P, 3).
+        """Upper envelopes of both runtimes in one array, with shape (2, P, 3).
 
         The shorter envelope is padded with copies of its last row, which are never reached.
         """
@@ -144,7 +146,7 @@ class PreparedServing:
 
     @cached_property
     def upload_seconds(self) -> Floats:
-        """Duration of each task's upload over the whole band, in seconds, by task."""
+        """Duration of each task's upload if the task uses the whole band, in seconds."""
         return self.problem.uploads(self.mechanism, np.ones(self.tasks))
 
     @cached_property
@@ -153,7 +155,9 @@ class PreparedServing:
         return float(self.upload_seconds.sum())
 
     def shared_fields(self, length: int, shares: Floats | None) -> dict[str, Any]:
-        """Return the fields of a plan other than its batches; the default shares are optimal."""
+        """Return all fields of a plan except its batches; if `shares` is None, the optimal shares
+        are used.
+        """
         return {
             "speculation_length": length,
             "bandwidth_share": self.shares if shares is None else shares,
@@ -179,19 +183,19 @@ class PreparedServing:
 
     @cached_property
     def widest(self) -> int:
-        """Upper bound on the size of a batch that fits the memory, from the shortest tasks."""
+        """Upper bound on the size of a batch that fits in memory, based on the shortest tasks."""
         most = self.room_for(float(self.inputs.min() + self.outputs.min()))
         return self.tasks if most >= self.tasks else max(1, math.ceil(most))
 
     def room_for(self, tokens: float) -> float:
-        """Return the number of tasks of a given length that fit the memory, up to rounding."""
+        """Return how many tasks of a given length fit in memory, up to rounding."""
         return min(
             (free / (kv * tokens) for kv, free in self.memory.reshape(2, 2).tolist() if kv > 0.0),
             default=math.inf,
         )
 
     def rows_end(self, row: int, work: int) -> int:
-        """Return the row at which a kernel call on a shortest path ends.
+        """Return the row at which a kernel call for a shortest path ends.
 
         The call starts at `row` and may examine about `work` batches. A row examines at most as
         many batches as there are tasks up to the row, or tasks in the widest batch.
@@ -200,7 +204,7 @@ class PreparedServing:
         return min(self.tasks + 1, row + max(1, min(ahead, work // min(row + ahead, self.widest))))
 
     def fits(self, size: int, padded: float, outputs: float) -> bool:
-        """Return whether a batch fits the memory of the models in use (Eq. 9-10)."""
+        """Return whether a batch fits in the memory of the models in use (Eq. 9-10)."""
         tokens = padded + outputs
         kv_draft, free_draft, kv_verify, free_verify = self.memory.tolist()
         return bool(
@@ -208,7 +212,7 @@ class PreparedServing:
         )
 
     def shortages(self) -> list[tuple[str, int, float, float]]:
-        """Return the tasks that do not fit the memory alone, by model and task.
+        """Return the tasks that do not fit in memory even if they are alone, by model and task.
 
         Each entry contains the model, the task, the bytes that the task needs alone, and the bytes
         available.
@@ -217,7 +221,7 @@ class PreparedServing:
         for name, model, limit in self.problem.limited_models(self.mechanism):
             kv, free = self.memory[2 * (name == "verify") :][:2]
             if name == "draft" and self.least_length == 0:
-                continue  # it may never be drafted for
+                continue  # the task may be served without drafts
             for task in np.flatnonzero(kv * alone > free).tolist():
                 needs = model.parameter_bytes + model.kv_bytes_per_token * int(alone[task])
                 found.append((name, task, float(needs), float(limit)))
@@ -226,7 +230,7 @@ class PreparedServing:
     def misfit(self) -> str | None:
         """Return why no plan exists under this mechanism, or None if plans exist.
 
-        A plan exists unless some task does not fit the memory alone.
+        A plan exists unless some task does not fit in memory even if it is alone.
         """
         lacking = self.shortages()
         if not lacking:
@@ -247,7 +251,7 @@ def envelope(runtime: Runtime | None) -> Floats:
     if runtime is None:
         return np.array([[0.0, 0.0, math.inf]])
     lines = {(piece.seconds_per_flop, piece.overhead_seconds) for piece in runtime.pieces}
-    height, slope = max((height, slope) for slope, height in lines)  # the largest at no work
+    height, slope = max((height, slope) for slope, height in lines)  # the largest at zero work
     rows = []
     while True:
         steeper = [((height - h) / (s - slope), -s, h) for s, h in lines if s > slope]
@@ -261,8 +265,8 @@ def envelope(runtime: Runtime | None) -> Floats:
 def quick_batches(prepared: PreparedServing) -> list[list[int]] | None:
     """Return contiguous batches as large as memory allows, starting from the longest input.
 
-    Return None if a task does not fit alone. The function is linear in K and needs no compiled
-    code; its batches are the fallback plan when no time is left.
+    Return None if a task does not fit in memory even if it is alone. The function is linear in K
+    and needs no compiled code; its batches are the fallback plan when no time is left.
     """
     inputs, outputs = prepared.inputs.tolist(), prepared.outputs.tolist()
     batches: list[list[int]] = []
@@ -298,19 +302,19 @@ GIVEN = Condition(
 
 @dataclass(frozen=True)
 class ServingMethod(Method):
-    """Base class of the methods of both serving kinds."""
+    """Base class of the methods for both serving kinds."""
 
     size_unit = "tasks"
     bytes_per_number = 64.0
     bytes_per_part = 1700.0
 
     def size_of(self, problem: ServingData[Any]) -> float:
-        """Return the number of tasks of the problem."""
+        """Return the number of tasks in the problem."""
         return problem.tasks
 
 
 def able(problem: ServingData[Any], kind: type[P]) -> list[P]:
-    """Return the problem under each mechanism for which plans exist.
+    """Return the problem's arrays under each mechanism for which plans exist.
 
     Raises
     ------
@@ -335,10 +339,10 @@ def offer_if_feasible(problem: ServingData[Any], plan: ServingPlan, budget: Budg
 
 
 def planned_outputs(problem: ServingData[Any], quantiles: Iterable[float]) -> Iterator[Ints]:
-    """Yield the output lengths to plan with.
+    """Yield arrays of output lengths to plan with.
 
-    These are the planned output lengths. If output lengths are predicted, yield the given quantiles
-    of every task's samples instead.
+    If output lengths are predicted, the arrays contain the given quantiles of every task's samples.
+    Otherwise, the only array contains the planned output lengths.
     """
     if problem.output_lengths != "predicted":
         yield problem.planned_output_tokens
@@ -348,10 +352,11 @@ def planned_outputs(problem: ServingData[Any], quantiles: Iterable[float]) -> It
 
 
 def conflicts(options: Sequence[PreparedServing]) -> tuple[Conflict, ...]:
-    """Return a conflict for each task that does not fit the memory alone under the first mechanism.
+    """Return a conflict for each task that, under the first mechanism, does not fit in memory
+    alone.
 
     The suggested changes consider all mechanisms. Under each mechanism, a plan exists if and only
-    if every task fits alone, so the conflicts prove that no plan exists.
+    if every task fits in memory alone, so the conflicts prove that no plan exists.
     """
     problem = options[0].problem
     helpful: dict[str, float] = {}
@@ -377,7 +382,9 @@ def conflicts(options: Sequence[PreparedServing]) -> tuple[Conflict, ...]:
 
 
 def _longest_outputs(prepared: PreparedServing) -> int:
-    """Return the longest output that fits every model together with the longest input, or 0."""
+    """Return the longest output that, with the longest input, fits in the memory of every model, or
+    0.
+    """
     problem = prepared.problem
     longest = int(problem.input_tokens.max())
     most = problem.max_output_tokens or int(problem.output_tokens.max())

@@ -1,4 +1,5 @@
-r"""Lower bounds on serving times, from prices of tokens that no step of serving can beat.
+r"""Lower bounds on serving times, based on token prices at which no step earns more than its
+duration.
 
 The prices solve a linear program; they yield a bound even if batches may change at any step. Let a
 task k earn pi_k(g) >= 0 for the token that takes it past g, and q_k >= 0 for its first step.
@@ -16,40 +17,42 @@ step that ends after one of its runs is a step with fewer runs.
 Duration of a step
 ------------------
 Let runs (batches within a step) m = 1..M be served in this order, with stage times d_m and v_m. By
-Eq. 20, the step lasts the maximum over points p of (d_1 + ... + d_p) + (v_p + ... + v_M). That is
-at least any mixture of these sums with weights mu_p >= 0 that add up to 1. A run with tasks k and
-speculation length l has d_m >= l h + c D_k(l), the latter summed over its tasks, for any affine
-piece (c, h) of the runtime. The same holds for v_m, because padding and regrouping only add time.
-With weights on the pieces at each point, at most mu_p in sum, both sides are linear in the weights.
-Steps with many runs have weights at the first and the last run only; runs in between are charged
-the minimum. Without overlap, every run is charged both stages in full.
+Eq. 20, the step lasts the maximum over points p of (d_1 + ... + d_p) + (v_p + ... + v_M). This
+maximum is at least any mixture of these sums with weights mu_p >= 0 that add up to 1. A run with
+tasks k and speculation length l has d_m >= l h + c D_k(l), the latter summed over its tasks, for
+any affine piece (c, h) of the runtime. The same holds for v_m, because padding and regrouping only
+add time. With weights on the pieces at each point, which add up to at most mu_p, both sides are
+linear in the weights. Steps with many runs have weights at the first and the last run only; runs in
+between are charged the minimum. Without overlap, every run is charged both stages in full.
 
-A run of b tasks occupies memory for b times its longest task, which is at least the sum over its
-tasks of the memory that each needs alone, a share m_k. So M runs satisfy sum m_k <= M, a constraint
-with price tau_M, and steps of many runs pay overhead for at least sum m_k runs.
+Let m_k be the share of the memory that task k needs alone. A run of b tasks occupies b times the
+memory of its longest task, which is at least the sum of m_k over its tasks. So M runs satisfy sum
+m_k <= M, a constraint with price tau_M, and steps with many runs are charged the overhead of at
+least sum m_k runs.
 
 Rounding tolerances
 -------------------
 The judge accepts a task as finished if it lacks at most 1e-12 max(Q_k, L) tokens: with acceptance
-close to 1, a step of 2 - 1e-13 tokens finishes a task of 2 tokens. The judge also lets a task begin
-earlier than ready by a factor of 1e-12, and memory limits be exceeded by a factor of 1e-9. So Q_k
-denotes the minimum number of tokens of a task, reduced by `SHORT`, in every sum and in the test of
-which tasks may end with the first step. The time at which a task is ready is reduced by the same
-factor, and memory limits include the judge's tolerance.
+close to 1, a step of 2 - 1e-13 tokens finishes a task of 2 tokens. The judge also accepts a task
+that begins earlier than it is ready by a factor of 1e-12, and memory use above a limit by a factor
+of 1e-9. So Q_k denotes the minimum number of tokens of a task, reduced by `SHORT`, in every sum and
+in the test of which tasks may end with the first step. The time at which a task is ready is reduced
+by the same factor, and memory limits include the judge's tolerance.
 
 Prices
 ------
-Then (1) holds if for every M there are weights whose overhead is at least M tau_M plus a sum over
-all tasks. Each term is the positive part of the earnings minus the charge and minus tau_M m_k, at
-the place, speculation length and progress where it is largest. The variables are the prices, q, the
-weights and tau; the objective is to maximise the earnings of the tasks of the problem. Tasks are
-priced in groups that need similar numbers of tokens. Within a group, a price is linear between the
-shortest and the longest prompt. It is also linear between `KNOTS` points of progress, and does not
-decrease from one point to the next. Charges and m_k depend on I_k + g_k alone and are linear as
-well, so the condition holds in between if it holds at the ends. (The charge of a first step is
-convex in the prompt; its distance below the straight line, at most q (b - a)^2 / 4, is subtracted.)
-A price changes L(l_max) tokens later than the cost, so that no step earns more than the price at
-its own progress allows. The solver's solution is scaled down until a check confirms (1).
+Inequality (1) holds if, for every M, there are weights whose overhead is at least M tau_M plus a
+sum over all tasks. Each term is the positive part of the earnings minus the charge and minus tau_M
+m_k, at the place, speculation length and progress that maximise the term. The variables are the
+prices, q, the weights and tau; the objective is to maximise the earnings of the tasks of the
+problem. Tasks are priced in groups of tasks that need similar numbers of tokens. Within a group, a
+price is linear between the shortest and the longest prompt. It is also linear between `KNOTS`
+points of progress, and does not decrease from one point to the next. Charges and m_k depend on I_k
++ g_k alone and are linear as well, so if the condition holds at the ends, it holds in between. (The
+charge of a first step is convex in the prompt; its distance below the straight line, at most q (b -
+a)^2 / 4, is subtracted.) A price changes L(l_max) tokens later than the cost, so that no step earns
+more than the price at its own progress allows. The solver's solution is scaled down until a check
+confirms (1).
 
 Without arrivals, all first steps are one step, which is charged separately: it takes at least the
 time to draft all prompts, to verify them, or any mixture of the two. With arrivals, the earnings of
@@ -73,21 +76,21 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.serving_method import PreparedServing
 
 MAX_RUNS = 10
-"""Maximum number of runs of a step that all have weights of their own; in steps with more runs,
+"""Maximum number of runs in a step in which every run has its own weights. In steps with more runs,
 only the first and the last run have weights.
 """
 
 MORE_RUNS = 4
-"""Number of runs with weights of their own, beyond the number that memory requires halfway through
-the outputs.
+"""Number of runs with their own weights, beyond the number of runs that memory requires halfway
+through the outputs.
 """
 
 KNOTS = 2
-"""Number of points of progress with prices of their own; at least two."""
+"""Number of points of progress that have their own prices, at least two."""
 
 GROUPS = 80
-"""Maximum number of groups of tasks, times the number of runs with weights. Groups need similar
-numbers of tokens and are subdivided by acceptance.
+"""Maximum number of groups of tasks, times the number of runs with weights. The tasks of a group
+need similar numbers of tokens; groups are subdivided by acceptance.
 """
 
 PARTS = 2
@@ -97,8 +100,8 @@ LESS = 1e-9
 """Fraction subtracted from the prices to cover rounding in their sums."""
 
 SHORT = 4 * ROUNDING
-"""Relative amount by which a length or a clock may fall short of its target: the judge's tolerance
-plus the rounding of sums.
+"""Relative amount by which a length or a clock may fall short of its target. It covers the judge's
+tolerance and the rounding of sums.
 """
 
 _BYTES_PER_COST = 1e5  # for the costs of the speculation lengths of a group of tasks, roughly
@@ -123,9 +126,9 @@ class Sort:
     point, drafts, slope
         Point of each entry, whether the entry counts drafting, and its seconds per operation.
     overhead, share
-        Overhead of each entry for all runs, and per memory full of tasks, both in seconds.
+        Overhead of each entry in seconds, for all runs together, and per full memory of tasks.
     charged
-        Whether an entry counts the work of a run, shape (places of runs, entries).
+        Whether an entry counts the work of a run, with shape (places of runs, entries).
     """
 
     runs: int
@@ -150,17 +153,17 @@ class Sort:
         )
 
     def allowed(self, weights: Floats) -> Floats:
-        """Return the weights, scaled down if they exceed one in sum.
+        """Return the weights, scaled down if their sum exceeds one.
 
-        The sum counts the larger stage of every point.
+        At every point, only the stage with the larger weights is counted.
         """
         largest = (self.parts @ weights).reshape(2, -1).max(axis=0)
         return weights / max(1.0, float(largest.sum()))
 
 
 def sorts(prepared: PreparedServing, weighed: int) -> list[Sort]:
-    """Return the sorts of steps to distinguish; steps of up to `weighed` runs have weights at every
-    run.
+    """Return the sorts of steps to distinguish. In steps of up to `weighed` runs, every run has
+    weights.
     """
     overlap, lengths = prepared.overlap, list(prepared.served_lengths)
     pieces = [
@@ -234,7 +237,7 @@ class Prices:
     Parameters
     ----------
     prepared
-        The problem; all arrays here keep its sorted order of tasks.
+        Problem under one mechanism; all arrays of the prices use its sorted order of tasks.
     apart
         Whether tasks arrive at different times, so that their first steps are separate steps.
     """
@@ -288,7 +291,9 @@ class Prices:
         self.price, self.first = np.zeros(len(cells)), np.zeros(2 * groups)
 
     def _groups(self) -> Ints:
-        """Return the group of each task, by similar token needs and acceptance."""
+        """Return the group of each task; tasks with similar token needs and acceptance share a
+        group.
+        """
         rates = self.tokens[:, -1]
         parts = PARTS if rates.min() < rates.max() else 1
         keys = (self.outputs.mean(axis=0) / self.tokens[:, 0], rates)
@@ -307,8 +312,8 @@ class Prices:
         return found
 
     def gather(self, values: Floats) -> Floats:
-        """Return the values of tasks, shape (tasks, ...), interpolated to both ends of every group
-        and summed.
+        """Divide each task's values, with shape (tasks, ...), between the two ends of its group,
+        and return the sum at every end.
         """
         found = np.zeros((len(self.top), 2, *values.shape[1:]))
         for end, share in enumerate((1.0 - self.share, self.share)):
@@ -316,14 +321,14 @@ class Prices:
         return found.reshape(-1, *values.shape[1:])
 
     def between(self, values: Floats) -> Floats:
-        """Return the values of tasks, interpolated between both ends of their groups, shape (ends,
-        ...).
+        """Interpolate values at the ends of groups, with shape (ends, ...), and return the value
+        for each task.
         """
         low, high = values[2 * self.group], values[2 * self.group + 1]
         return np.asarray(((1.0 - self.share) * low.T + self.share * high.T).T)
 
     def stretches(self, outputs: Floats) -> Floats:
-        """Return the number of tokens of each task priced at each knot, shape (tasks, knots).
+        """Return how many tokens of each task are priced at each knot, with shape (tasks, knots).
 
         Knots are the points of progress that have prices of their own.
         """
@@ -337,7 +342,7 @@ class Prices:
         return found
 
     def charges(self, sort: Sort) -> Floats:
-        """Return the charge of each entry, shape (places, lengths, types, entries)."""
+        """Return the charge of each entry, with shape (places, lengths, types, entries)."""
         done = np.where(
             sort.drafts, self.draft.T[sort.lengths, :, None], self.verify.T[sort.lengths, :, None]
         )
@@ -347,7 +352,7 @@ class Prices:
     # ------------------------------------------------------------------ the linear program
 
     def solve(self, budget: Budget) -> None:
-        """Solve for the prices; they stay zero if time has run out or no step takes time."""
+        """Solve for the prices, which stay zero if time has run out or no step takes time."""
         unit = float((sum(self._seconds(False)) / self.tokens).min(axis=1).max())
         if unit == 0.0:
             return
@@ -394,9 +399,9 @@ class Prices:
     def _block(self, sort: Sort, unit: float) -> tuple[Any, Any, Floats]:
         """Return the constraint rows of a sort of steps, and their right-hand sides.
 
-        The first matrix holds the coefficients of prices and first steps, the second those of the
-        sort's own variables: the weights, the maximum at each point, tau, and the excess earnings
-        of each group.
+        The first matrix contains the coefficients of the prices and first steps. The second matrix
+        contains the coefficients of the sort's own variables, which are the weights, the maximum at
+        each point, tau, and the excess earnings of each group.
         """
         charges = self.charges(sort) / unit
         rows, groups, parts = charges[..., 0].size, len(self.count), sort.parts
@@ -457,9 +462,9 @@ class Prices:
     # ------------------------------------------------------------------ consequences
 
     def work(self, outputs: Floats) -> Floats:
-        """Return the earnings of the tokens of tasks with these output lengths, in sorted order.
+        """Return what the tokens of each task earn, given the output lengths, in sorted order.
 
-        If tasks arrive separately, the earnings include their first steps.
+        If tasks arrive separately, the earnings include those of first steps.
         """
         price = self.between(self.price.reshape(-1, KNOTS))
         earned = (price * self.stretches(outputs)).sum(axis=1) + self.between(
@@ -468,15 +473,15 @@ class Prices:
         return np.asarray(earned)
 
     def makespan(self, outputs: Floats) -> float:
-        """Return a lower bound on the makespan of tasks that start together, without uploads, in
-        seconds.
+        """Return a lower bound, in seconds and without uploads, on the makespan of tasks that start
+        together.
         """
         return max(
             self.opening() + float(self.work(outputs).sum()), float(self.alone(outputs).max())
         )
 
     def _seconds(self, first: bool) -> list[Floats]:
-        """Return the durations of drafting and verifying one step of each task alone.
+        """Return the draft and verify durations of one step for each task alone.
 
         Both arrays are in seconds, with shape (tasks, lengths).
         """
@@ -488,10 +493,11 @@ class Prices:
         ]
 
     def alone(self, outputs: Floats) -> Floats:
-        """Return the minimum time to serve each task if it is alone in every step, prompt included.
+        """Return the minimum time to serve each task, including its prompt, if it is alone in every
+        step.
 
-        A task that never drafts skips its prompt on the draft model; any other task has its prompt
-        processed there at some step.
+        If a task never uses drafts, the draft model skips its prompt. Otherwise, the draft model
+        processes the prompt in one of the steps.
         """
         (draft, verify), (first_draft, first_verify) = self._seconds(False), self._seconds(True)
         tokens, pauses = (draft + verify) / self.tokens, self.prepared.served_lengths[0] == 0
@@ -503,7 +509,7 @@ class Prices:
         return np.asarray(found + (first_verify - verify).min(axis=1))
 
     def later(self, outputs: Floats) -> Floats:
-        """Return the minimum time of each task after its first step if it is always served
+        """Return the minimum time that each task needs after its first step if it is always served
         alone.
         """
         draft, verify = self._seconds(False)
@@ -511,8 +517,8 @@ class Prices:
         return np.asarray(np.maximum(0.0, outputs - self.tokens.max(axis=1)) * seconds)
 
     def opening(self) -> float:
-        """Return a lower bound on the duration of a first step of all tasks minus their earnings in
-        it.
+        """Return a lower bound on the duration of a joint first step of all tasks, minus what the
+        tasks earn in that step.
         """
         runs = max(1.0, float(self.prepared.inputs.sum()) * self.memory_per_token)
         work = operations(self.prepared, self.prepared.inputs, True)
@@ -532,7 +538,7 @@ class Prices:
 
 
 def solved_prices(prepared: PreparedServing, budget: Budget, apart: bool = False) -> Prices:
-    """Return the solved prices of a problem under this mechanism."""
+    """Solve for the prices of a problem under its mechanism, and return the prices."""
     lengths = len(prepared.served_lengths)
     budget.hold(
         "max_speculation_length",

@@ -1,8 +1,8 @@
-"""Shared parts of the simulators of both serving kinds, which replay plans with random acceptances.
+"""Code shared by the simulators for both serving kinds, which replay plans with random acceptances.
 
 Each draft token is accepted independently with its task's probability alpha, up to the first
-rejection, and the server adds one token of its own. A task needs its own output length O_k, even if
-the problem plans conservatively; further tokens are cut off.
+rejection, and the server adds one token of its own. Each task is served until its own output length
+O_k is reached, even if the problem plans conservatively; further tokens are cut off.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def judged_feasible(problem: ServingData[Any], plan: ServingPlan) -> Evaluation:
     Raises
     ------
     InvalidInput
-        If the plan is not of the problem's kind, or is not feasible for the problem.
+        If the plan is not for the problem's kind, or is not feasible for the problem.
     """
     violations = problem.violations(plan) if isinstance(plan, problem.plan_type) else []
     if violations:
@@ -82,7 +82,7 @@ def played(
     """Return the finish time and the number of steps of each task, by replication and task.
 
     All replications run together, step by step. The stage times of a batch depend on the number of
-    tasks that the batch counts and on the longest of them (Eq. 13-22).
+    tasks that the batch counts and on the longest counted task (Eq. 13-22).
 
     Parameters
     ----------
@@ -97,9 +97,10 @@ def played(
         Function that returns the random numbers in [0, 1) of a step, shape (count, K), given its
         number.
     inputs
-        Input length of each task in the batches.
+        Input length of each task, as it counts in the batches.
     stays
-        Whether a batch counts a finished task until all of its tasks have finished.
+        Whether a finished task still counts in its batch until all tasks of the batch have
+        finished.
     """
     problem, outputs = prepared.problem, prepared.problem.output_tokens
     logarithms = np.log(np.maximum(problem.rates, 1e-300))
@@ -145,7 +146,7 @@ def replay(
     Parameters
     ----------
     runs
-        The replications.
+        Replications to run.
     play
         Function that simulates a slice of the replications, and returns their durations in seconds,
         without communication, and their numbers of steps.

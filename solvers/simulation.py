@@ -1,11 +1,12 @@
-"""Shared parts of all simulators: the loop over replications, and the form of the results.
+"""Code shared by all simulators: the loop over replications, and the classes of results.
 
 Every simulator has the signature ``simulate(problem or workload, plan or policy, *, seed=0,
 replications=..., callback=None, ...)``. The seed determines all random numbers, independently of
 the policy, so that policies can be compared in pairs. The callback is called repeatedly with the
-number of completed replications and their mean. `Replications` checks these three arguments, runs
-all replications, and builds the result. The simulator of a kind adds the records of its event loop,
-a function that runs a slice of the replications, and a function that returns the estimates so far.
+number of completed replications and their mean result. `Replications` checks these three arguments,
+runs all replications, and builds the result. The simulator of each problem kind adds the records of
+its event loop, a function that runs a slice of the replications, and a function that returns the
+estimates so far.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ class Estimate:
 
     @classmethod
     def ratio(cls, gains: Floats | Ints, costs: Floats) -> Self:
-        """Estimate the ratio of two sums over replications, with the error by the delta method."""
+        """Estimate the ratio of two sums over replications; the delta method provides the standard
+        error.
+        """
         mean = float(gains.sum() / costs.sum())
         return cls(mean, _error(gains - mean * costs) / float(costs.mean()), gains / costs)
 
@@ -135,7 +138,9 @@ class Simulation(Shown, ABC):
 
     @property
     def mean(self) -> float:
-        """Mean of the headline over replications; for a rate, the ratio of sums."""
+        """Mean of the headline over replications or, if the headline is a rate, the ratio of the
+        sums.
+        """
         return self.headline.mean
 
     @property
@@ -155,7 +160,7 @@ class Simulation(Shown, ABC):
 
     @property
     def samples(self) -> Floats:
-        """Values of the headline, one per replication in order."""
+        """Values of the headline, one per replication, in order."""
         return self.headline.samples
 
     @property
@@ -229,7 +234,7 @@ class Replications:
         at_once
             Number of replications in a slice.
         workers
-            Number of threads; with 1, the replications run in the thread of the caller.
+            Number of threads; if it is 1, the replications run in the caller's thread.
         """
 
         def played(first: int) -> int:
@@ -262,7 +267,7 @@ class Replications:
         once
             Function of a `seed` that performs and returns one run.
         parts
-            Names of the attributes of a run to average, by the names of the estimates.
+            Names of the run attributes to average, by name of the estimate.
         """
         runs: list[R] = []
         found = self.play(
@@ -294,7 +299,7 @@ def judged(problem: Problem, plan: object) -> Evaluation:
     Raises
     ------
     InvalidInput
-        If the plan does not belong to the kind of the problem, or cannot be evaluated.
+        If the plan is not for the problem's kind, or cannot be evaluated.
     """
     if not isinstance(plan, problem.plan_type):
         raise InvalidInput(f"policy: expected a plan of {problem.kind}, got {describe(plan)}")

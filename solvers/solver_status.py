@@ -35,8 +35,8 @@ MEANINGS = {
 """Names of the corresponding statuses of HiGHS (with the prefix k), Pyomo and CVXPY, by
 termination.
 
-Every other status maps to `INTERRUPTED`: the solver was stopped or failed and proves nothing, so
-the result is the best plan so far. The status "infeasible" of CVXPY also maps to `INTERRUPTED`,
+Every other status maps to `INTERRUPTED`: the solver was stopped or failed, and has proven nothing,
+so the result is the best plan so far. The status "infeasible" of CVXPY also maps to `INTERRUPTED`,
 because all programs that are passed to CVXPY are feasible.
 """
 

@@ -1,4 +1,4 @@
-"""Methods for `continuous-serving`."""
+"""Methods for `continuous-serving` problems."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from specopt.solvers.continuous_serving.rebatching import Rebatching
 
 @dataclass(frozen=True)
 class AutoContinuous(Auto):
-    """Dynamic programming over all steps for very few tasks, otherwise the scheduler simulated in
-    advance.
+    """Portfolio for continuous serving: dynamic programming over all steps for very few tasks,
+    otherwise a scheduler that is simulated in advance.
     """
 
     solves = ContinuousServingProblem

@@ -1,9 +1,9 @@
-"""Lower bounds on the objective of every plan of continuous serving, from
+"""Lower bounds on the objective of every plan for continuous serving, based on
 `specopt.solvers.serving_prices`.
 
-For the mean latency of tasks that arrive one at a time there is a second bound, and the larger
-bound is used. A task finishes no earlier than its prompt is verified and its further steps have
-been served alone. A pass over several prompts lasts at least the sum of the durations of their
+For the mean latency of tasks that arrive one at a time, a second bound is computed, and the larger
+bound is used. A task finishes no earlier than if its prompt is verified and its further steps are
+then served alone. A pass over several prompts lasts at least the sum of the durations of their
 operations. So the verify model is one machine with a job for each prompt, which begins no earlier
 than the task is ready. The mean completion time is smallest if the machine may interrupt jobs and
 always serves the job with the shortest remaining time.
@@ -30,7 +30,7 @@ def served_bound(prepared: Prepared, budget: Budget) -> float:
 
 
 def _bound_together(prepared: Prepared, prices: Prices, outputs: Floats) -> float:
-    """Return the bound for tasks that start together; `outputs` are in sorted order."""
+    """Return the bound for tasks that start together, given the output lengths in sorted order."""
     if prepared.problem.objective == "makespan":
         return prepared.communication_seconds + prices.makespan(outputs)
     work, alone = prices.work(outputs), prices.alone(outputs)
@@ -42,7 +42,9 @@ def _bound_together(prepared: Prepared, prices: Prices, outputs: Floats) -> floa
 
 
 def _bound_apart(prepared: Prepared, prices: Prices, outputs: Floats) -> float:
-    """Return the bound for tasks that arrive one at a time; `outputs` are in sorted order."""
+    """Return the bound for tasks that arrive one at a time, given the output lengths in sorted
+    order.
+    """
     problem = prepared.problem
     assert problem.arrival_seconds is not None, "tasks arrive"
     work, alone = prices.work(outputs), prices.alone(outputs)
@@ -58,9 +60,9 @@ def _bound_apart(prepared: Prepared, prices: Prices, outputs: Floats) -> float:
 
 
 def prompt_seconds(prepared: Prepared) -> Floats:
-    """Return the minimum duration of each task's prompt in sorted order, in seconds.
+    """Return the minimum time to process each task's prompt, in seconds and in sorted order.
 
-    The duration covers the verify model, and without overlap also the draft model. A pass lasts at
+    The time covers the verify model and, without overlap, also the draft model. A pass lasts at
     least the sum over its tasks, because overheads and padding only add time.
     """
     draft, verify = operations(prepared, prepared.inputs, True)

@@ -1,15 +1,15 @@
-"""Optimal plans by dynamic programming over decoding steps.
+"""A method that finds optimal plans by dynamic programming over decoding steps.
 
-Every step considers every ordered partition of the tasks into batches, and every speculation length
-of every batch. Without arrivals, all tasks begin together and every unfinished task is served in
-every step. The remaining latency depends on the past only through the number of steps that each
-task has had at each speculation length. If regrouping has a cost, the latency also depends on the
-batches of the last step.
+At every step, the method considers every ordered partition of the tasks into batches, and every
+speculation length for every batch. Without arrivals, all tasks begin together and every unfinished
+task is served in every step. The remaining latency depends on the past only through the number of
+steps that each task has had at each speculation length. If regrouping has a cost, the latency also
+depends on the batches of the last step.
 
 Latency adds up over steps. For the makespan, a step contributes its duration. For the mean latency,
-it contributes its duration for every task that continues and the completion time of the batch for
-every task that finishes. The method assumes nothing about batches, so the other methods are tested
-against it.
+a step contributes its duration for every task that continues, and the completion time of the batch
+for every task that finishes. The method assumes nothing about batches, so the other methods are
+tested against it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Choice = tuple[Partition, tuple[int, ...]]  # batches in order, with their specu
 
 @dataclass(frozen=True)
 class EveryStep(ContinuousServingMethod):
-    """Dynamic programming over all ordered partitions and all speculation lengths of every step."""
+    """Dynamic programming over all ordered partitions and all speculation lengths at every step."""
 
     name = "every-step"
     exact = True
@@ -90,7 +90,7 @@ class EveryStep(ContinuousServingMethod):
 def _states(problem: ContinuousServingProblem) -> float:
     """Estimate the number of states.
 
-    The estimate counts the steps by speculation length of every task, up to the steps of the
+    The estimate counts each task's steps by speculation length, up to the number of steps of the
     longest task.
     """
     if problem.tasks > EveryStep.max_size:
@@ -111,7 +111,9 @@ def _steps(problem: ContinuousServingProblem) -> int:
 
 
 def _plan(prepared: Prepared, choices: Iterable[Choice]) -> ContinuousServingPlan:
-    """Return the plan that serves the choices in order; finished tasks are listed last."""
+    """Return the plan that serves the choices in order; in every step, finished tasks are listed
+    last.
+    """
     phases: list[Phase] = []
     before: Choice | None = None
     for step, choice in enumerate(choices, start=1):
@@ -153,8 +155,8 @@ class _Search:
         self.least = cache(self._least)
 
     def gained(self, counts: Counts) -> tuple[Floats, list[bool]]:
-        """Return the tokens g_k gained by tasks after these steps, and whether each task is
-        finished.
+        """Return the numbers of tokens g_k that tasks have gained after the given steps, and
+        whether each task is finished.
         """
         found = (np.array(counts).T * self.tokens).sum(axis=0)
         return found, (found >= self.outputs - ROUNDING * self.outputs).tolist()
@@ -188,7 +190,9 @@ class _Search:
     def _stages(
         self, gained: Floats, batch: tuple[int, ...], place: int, before: Partition | None
     ) -> tuple[float, float]:
-        """Return T^d and T^v of a batch in a step; infinity if the batch exceeds the memory."""
+        """Return T^d and T^v of a batch in a step, or infinity if the batch does not fit in
+        memory.
+        """
         problem, length, members = self.problem, self.prepared.lengths[place], list(batch)
         inputs, had, size = problem.input_tokens[members], gained[members], len(batch)
         held = (inputs + np.minimum(self.outputs[members], had + self.tokens[place, members])).max()

@@ -1,4 +1,4 @@
-"""Shared parts of the methods of continuous serving: conditions and first plans."""
+"""Code shared by the methods for continuous serving: conditions and first plans."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ ALWAYS_DRAFTING = Condition(
 
 @dataclass(frozen=True)
 class ContinuousServingMethod(ServingMethod):
-    """Base class of the methods for `continuous-serving`."""
+    """Base class of the methods for `continuous-serving` problems."""
 
     solves = ContinuousServingProblem
 
     def seconds_needed(self, problem: ContinuousServingProblem) -> dict[str, float]:
-        """Return the time to judge a plan, in seconds.
+        """Return how long judging a plan takes, in seconds.
 
         The time is proportional to the number of decoding steps of all tasks at the longest
         speculation length.
@@ -50,8 +50,9 @@ class ContinuousServingMethod(ServingMethod):
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
     """Offer the best trivial plan.
 
-    The batches either fit the memory with final output lengths, or contain one task each, which
-    fits whenever any plan does. The speculation length increases as long as the plan improves.
+    The batches either fit in memory with the final output lengths, or contain one task each, which
+    is feasible whenever a plan exists. The speculation length increases as long as the plan
+    improves.
     """
     problem = prepared.problem
     batches = quick_batches(prepared) if problem.output_lengths != "predicted" else None

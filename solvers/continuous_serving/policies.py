@@ -1,15 +1,16 @@
-"""Policies that serve tasks as they arrive, without knowledge of the future, simulated to the end.
+"""Simulation of policies that serve tasks as they arrive, without knowledge of the future.
 
 "online" plans every step with `StepChoice`. "continuous" is first-come continuous batching at one
-speculation length: it serves prompts one at a time, and batches the other tasks by arrival, as
-large as memory allows. If stages overlap, it forms at least two batches. "autoregressive" does the
-same without a draft model. "algorithm-1" serves all tasks that have arrived to the end, in static
-batches planned by Algorithm 1 with O_max, and repeats.
+speculation length: it serves prompts one at a time, and batches the other tasks in order of
+arrival, as many as memory allows. If stages overlap, it forms at least two batches.
+"autoregressive" does the same without a draft model. "algorithm-1" serves all tasks that have
+arrived to the end, in static batches that Algorithm 1 plans with O_max, and then repeats this with
+the tasks that have arrived in the meantime.
 
 Tasks gain the mean of Eq. 7 per step and leave when their output is complete. All policies use the
 same bandwidth shares as `rebatching`. The steps of the first three policies form a plan, whose
-latency the judge computes. Static batches let ready tasks wait, which no plan may do; the judge
-computes their times batch by batch.
+latency the judge computes. Static batches let ready tasks wait, which is not allowed in a plan, so
+the judge computes their times batch by batch.
 """
 
 from __future__ import annotations
@@ -44,20 +45,22 @@ POLICIES = ("online", "continuous", "autoregressive", "algorithm-1")
 Runs = list[tuple[list[int], int]]
 # Batches of a step, and the time at which each is verified.
 Served = tuple[Runs, list[float]]
-# Maps the active tasks, the tokens gained and the steps of each task to a served step.
+# Maps the active tasks, and each task's tokens gained and number of steps, to a served step.
 Rule = Callable[[list[int], Floats, Ints], Served]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServiceSimulation(Simulation):
-    """The result of a policy; the samples of `latency_seconds` are the latencies of the tasks.
+    """The result of simulating a policy. The samples of `latency_seconds` are the latencies of the
+    tasks.
 
     Parameters
     ----------
     mechanism
-        Mechanism by which tasks were served.
+        Mechanism by which the tasks were served.
     plan
-        Plan that consists of the steps served, for the judge; None if no plan describes them.
+        Plan that consists of the steps served, for the judge, or None if no plan can describe the
+        steps.
     drafting_share
         Share of the tokens that were produced in steps with drafts.
     """
@@ -79,15 +82,15 @@ class ServiceSimulation(Simulation):
 
 @dataclass(frozen=True)
 class State:
-    """The state of the tasks that a policy sees before a step.
+    """The state of the tasks, as a policy sees it before a step.
 
     Parameters
     ----------
     tasks
         Indices of the tasks that can be served.
     input_tokens, gained_tokens, steps
-        Prompt length, mean number of tokens gained so far (Eq. 7), and number of steps of each of
-        these tasks.
+        Prompt length, mean number of tokens gained so far (Eq. 7), and number of steps so far, for
+        each of the tasks.
     mechanism
         Mechanism by which the problem is served.
     """
@@ -110,7 +113,7 @@ def play(
     Parameters
     ----------
     problem
-        Problem without regrouping costs and with given output lengths.
+        Problem without regrouping costs whose output lengths are given.
     policy
         Name in `POLICIES`, or a `specopt.Policy`. The latter receives a `State` and returns the
         batches of the next step in order, each as a list of tasks and its number of draft tokens. A
@@ -176,7 +179,9 @@ def play(
 
 
 def _serve(prepared: Prepared, rule: Rule, ready: Floats) -> tuple[Floats, list[Phase], float]:
-    """Return the finish time of each task, the phases, and the share of tokens from drafts."""
+    """Return each task's finish time, the phases, and the share of tokens from steps with
+    drafts.
+    """
     problem = prepared.problem
     outputs = problem.planned_output_tokens.astype(np.float64)
     tokens = np.stack([problem.tokens_per_step(n) for n in range(prepared.lengths[-1] + 1)])
@@ -217,7 +222,9 @@ def _serve(prepared: Prepared, rule: Rule, ready: Floats) -> tuple[Floats, list[
 
 
 def _online(prepared: Prepared) -> Rule:
-    """Return the rule of the online scheduler, which learns from the steps that it has served."""
+    """Return the online scheduler's rule, which learns from the steps that the scheduler has
+    served.
+    """
     problem, choice = prepared.problem, StepChoice(prepared.problem, prepared.mechanism)
     rates = problem.rates.tolist()
     tasks: dict[int, Task] = {}  # in order of arrival
@@ -249,8 +256,8 @@ def _online(prepared: Prepared) -> Rule:
 def _first_come(prepared: Prepared, length: int) -> Rule:
     """Return the rule of first-come continuous batching at one speculation length.
 
-    Prompts are served alone. Other tasks are batched by arrival, in batches as large as memory
-    allows, and in at least two batches if stages overlap.
+    Prompts are served alone. The other tasks are batched in order of arrival. Batches are as large
+    as memory allows, and there are at least two batches if stages overlap.
     """
     problem = prepared.problem
     if prepared.mechanism == "autoregressive":
@@ -277,7 +284,7 @@ def _first_come(prepared: Prepared, length: int) -> Rule:
 
 
 def _own(prepared: Prepared, policy: Policy) -> Rule:
-    """Return the rule of a user-defined policy, with checks of its decisions."""
+    """Return the rule of a user-defined policy; the rule checks the policy's decisions."""
     problem, lengths = prepared.problem, prepared.served_lengths
 
     def serve(active: list[int], gained: Floats, steps: Ints) -> Served:
@@ -312,7 +319,7 @@ def _own(prepared: Prepared, policy: Policy) -> Rule:
 
 
 def _repeat_static(prepared: Prepared, ready: Floats) -> Floats:
-    """Return the finish times if each lot of tasks is served to the end before the next begins.
+    """Return the finish times if each lot of tasks is served to the end before the next lot begins.
 
     A lot contains all tasks that have arrived.
     """

@@ -1,4 +1,4 @@
-"""A problem of continuous serving as sorted tasks and arrays, for the methods and the kernels."""
+"""Continuous serving problems as sorted tasks and arrays, for the methods and the kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from specopt.solvers.serving_method import PreparedServing
 
 @dataclass(frozen=True)
 class Prepared(PreparedServing):
-    """A problem of continuous serving under one mechanism, as arrays for the kernels."""
+    """A continuous serving problem under one mechanism, in the form of arrays for the kernels."""
 
     problem: ContinuousServingProblem
 
@@ -29,7 +29,7 @@ class Prepared(PreparedServing):
 
     @property
     def lengths(self) -> range:
-        """Speculation lengths that a whole plan may use; at least 1 for a mechanism that uses
+        """Speculation lengths that a whole plan may use; they are at least 1 if the mechanism uses
         drafts.
         """
         return (
@@ -41,9 +41,10 @@ class Prepared(PreparedServing):
     def plan(
         self, phases: Iterable[Phase], length: int, shares: Floats | None = None
     ) -> ContinuousServingPlan:
-        """Return a plan with these phases; the default shares are optimal.
+        """Return a plan with the given phases; if `shares` is None, the optimal shares are used.
 
-        Phases without a speculation length of their own use `length`.
+        The speculation length of the plan is `length`; it applies to all phases that specify no
+        length.
         """
         return ContinuousServingPlan(phases=tuple(phases), **self.shared_fields(length, shares))
 
@@ -57,7 +58,8 @@ class Prepared(PreparedServing):
         runs
             Tasks and number of draft tokens of each batch, in order.
         gained, begins
-            Number of tokens gained so far, and whether the step is the task's first, by task.
+            Number of tokens that each task has gained so far, and whether the step is the task's
+            first.
         """
         reached = self.problem.input_tokens + gained
         rows = np.array(

@@ -1,20 +1,22 @@
-"""Plans from a scheduler that is simulated in advance, with fixed or adaptive speculation lengths.
+"""The method `rebatching`, which simulates a scheduler in advance, with fixed or adaptive
+speculation lengths.
 
 Adaptive lengths are chosen at each event, as a scheduler in the serving engine would choose them.
-Whenever a task finishes or joins, the active tasks are batched again, contiguously in the tokens
-that they have reached, in increasing or decreasing order. For every number of batches and every
-prefix of the tasks, the dynamic program keeps the chain of batches that is verified first. New
-tasks form separate batches in their first step. Between two such events, all batches use the same
-speculation length: the allowed length with the most tokens per second at that step. Lengths chosen
-batch by batch, jointly with the batches or after them, were tried; they gained next to nothing and
-sometimes lost.
+Whenever a task finishes or joins, the active tasks are batched again. Batches are contiguous in the
+number of tokens that tasks have reached, in increasing or decreasing order. For every number of
+batches and every prefix of the tasks, the dynamic program keeps the chain of batches that is
+verified first. New tasks form separate batches in their first step. Between two events, all batches
+use the same speculation length, which is the allowed length with the most tokens per second at that
+step. Choosing lengths batch by batch, jointly with the batches or afterwards, gained next to
+nothing and was sometimes worse.
 
 The bandwidth shares are optimal for a common start (Eq. 27). For tasks that arrive one at a time,
 these shares are scaled up as far as the band allows for all tasks that may upload together.
 
-A ready task is served immediately, and its prompt delays all active tasks. A smaller share of the
-band lets its input arrive later. So shares decide when tasks are admitted: the shortest prompts
-first, and long prompts when few tasks are left to delay. Several values of patience are tried.
+A ready task is served immediately, and its prompt delays all active tasks. With a smaller share of
+the band, the task's input arrives later. So the shares determine when tasks are admitted: the
+shortest prompts are admitted first, and long prompts when few tasks are left that could be delayed.
+Several values of patience are tried.
 """
 
 from __future__ import annotations
@@ -45,27 +47,29 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.serving_method import MAX_LENGTHS, able, offer_if_feasible, planned_outputs
 
 MAX_ENDS = 120
-"""Maximum number of positions where batches of a step may end; with more tasks, neighbouring tasks
-stay together.
+"""Maximum number of positions at which batches of a step may end. If there are more tasks,
+neighbouring tasks stay together.
 """
 
 MAX_BATCHES = 12
 """Maximum number of pipelined batches in a step."""
 
 FEW = 300
-"""Maximum number of tasks for which every finished task triggers new batches."""
+"""Maximum number of tasks for which new batches are formed whenever a task finishes."""
 
 PATIENCE = (0.25, 0.6, 1.0)
-"""Patience values, one plan for each, that control when tasks with long prompts are admitted; see
-`_admitted`.
+"""Values of patience, each used for one plan, that control when tasks with long prompts are
+admitted; see `_admitted`.
 """
 
 FINISHED = 0.02
-"""Fraction of tasks that must finish before the batches change, for more than `FEW` tasks."""
+"""Fraction of the tasks that must finish before the batches change, if there are more than `FEW`
+tasks.
+"""
 
 
 class PhaseBuilder:
-    """Builder of the phases of a plan, step by step."""
+    """Builder that constructs the phases of a plan, step by step."""
 
     def __init__(self, prepared: Prepared, budget: Budget, outputs: Ints, shares: Floats) -> None:
         self.prepared, self.problem, self.shares = prepared, prepared.problem, shares
@@ -83,7 +87,8 @@ class PhaseBuilder:
     ) -> tuple[float, ContinuousServingPlan]:
         """Build a plan, and return its approximate decoding time in seconds and the plan.
 
-        At every event, the plan uses the best of the given speculation lengths.
+        From every event on, the plan uses the speculation length that is best among the given
+        lengths.
         """
         tasks, mechanism = len(self.inputs), self.prepared.mechanism
         arrival, earliest = self.problem.readiness_at(mechanism, self.shares)
@@ -151,7 +156,7 @@ class PhaseBuilder:
     ) -> tuple[int, float, list[Ints]]:
         """Return the number of steps up to the next event, their duration, and the batches.
 
-        While tasks are still to arrive, every step may be an event.
+        As long as some tasks have not arrived, every step may be an event.
         """
         old, new = np.flatnonzero(active & served), np.flatnonzero(active & ~served)
         tokens = self.tokens(length)
@@ -173,19 +178,20 @@ class PhaseBuilder:
     def form(
         self, reached: Floats, gain: Floats, length: int, steps: int, first: bool
     ) -> tuple[float, list[Ints]]:
-        """Return the duration of some steps, in seconds, and the batches of the tasks in order.
+        """Return the duration of several steps, in seconds, and the batches of the tasks, in order.
 
         Parameters
         ----------
         reached, gain
-            Number of tokens of each task before these steps, and the maximum number of tokens that
-            it gains in them.
+            Number of tokens of each task before the steps, and the maximum number of tokens that
+            the task gains in the steps.
         length, steps, first
-            Draft tokens per step, number of steps, and whether this is the first step of the tasks.
+            Number of draft tokens per step, number of steps, and whether this is the tasks' first
+            step.
         """
         order = np.argsort(reached, kind="stable")
         count = len(order)
-        # the mean of these steps represents all of them
+        # the mean step represents all steps
         ahead = 0.0
         if not first:
             ahead = 0.5 * (steps - 1) * float(self.tokens(length).min())
@@ -224,10 +230,12 @@ class Rebatching(ContinuousServingMethod):
         return Outcome(plan=budget.incumbent, bound=bound)
 
     def _play(self, builder: PhaseBuilder, budget: Budget) -> None:
-        """Offer the plans with fixed speculation lengths, and the plan with adaptive lengths.
+        """Offer the plans with fixed speculation lengths, and the plan with adaptive speculation
+        lengths.
 
         For many tasks, offer only the feasible plan with the smallest estimated time. If tasks
-        arrive and the mean latency counts, also offer plans that admit tasks with patience.
+        arrive over time and the objective is the mean latency, also offer plans that admit tasks
+        with patience.
         """
         problem, few = builder.problem, builder.problem.tasks <= FEW
         lengths = builder.prepared.lengths
@@ -263,9 +271,10 @@ def _admitted(there: Truths, active: Truths, prompt: Floats, rest: Floats, patie
     Parameters
     ----------
     there, active
-        Whether each task waits to be admitted, and whether it is being served.
+        Whether each task is waiting to be admitted, and whether it is being served.
     prompt, rest
-        Duration of each task's first step, and of its remaining steps, in seconds, if served alone.
+        Duration of each task's first step, and of its remaining steps, if the task is served alone,
+        in seconds.
     patience
         Weight of the waiting time; a smaller value makes tasks wait longer.
     """
@@ -286,8 +295,8 @@ def _admitted(there: Truths, active: Truths, prompt: Floats, rest: Floats, patie
 def arrival_shares(prepared: Prepared) -> Floats:
     """Return the optimal shares (Eq. 27).
 
-    If tasks arrive at different times, the shares are scaled up as far as the band is never
-    exceeded.
+    If tasks arrive at different times, the shares are scaled up as far as possible without ever
+    exceeding the band.
     """
     problem = prepared.problem
     if problem.arrival_seconds is None:

@@ -1,9 +1,9 @@
-"""Simulated latency of a plan with random acceptances, or of the steps of a policy.
+"""Simulated latency of a plan with random acceptances, or of a policy.
 
-The module `policies` contains the policies. In the replay of a plan, a task leaves when its own
+The module `policies` contains the policies. When a plan is replayed, a task leaves when its own
 output length O_k is reached. The current phase of the plan determines the batches, their order and
-their speculation lengths, and the last phase continues to the end. Everything else is as in the
-judge.
+their speculation lengths, and the last phase continues to the end. Everything else is computed as
+by the judge.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ def simulate(
     Parameters
     ----------
     problem, plan
-        The problem, and a feasible plan or a policy. A policy is a name in `policies.POLICIES` or a
-        `specopt.Policy`; see `policies`.
+        The problem, and a feasible plan or a policy. A policy is given by a name in
+        `policies.POLICIES` or as a `specopt.Policy`; see `policies`.
     seed
-        Random seed. The same seed uses the same random numbers for every task, whatever the plan,
-        so differences between plans are paired.
+        Random seed. With the same seed, every task has the same random numbers under every plan, so
+        plans can be compared in pairs.
     replications
         Number of replications, at least 2; the default is 200. A policy is simulated once.
     callback
@@ -70,7 +70,7 @@ def simulate(
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain, or the plan violates the problem.
+        If an argument is outside its domain, or the plan violates the problem's constraints.
     Unsupported
         If the simulator does not support a feature of the problem.
     """

@@ -1,6 +1,7 @@
-"""Choice of one step of online serving: which tasks draft, how many tokens, and in which batches.
+"""Planning of one step of online serving: which tasks use drafts, how many tokens they draft, and
+in which batches they run.
 
-Output lengths are unknown; the remaining lengths of tasks are estimated from finished tasks.
+Output lengths are unknown; the remaining output lengths are estimated from finished tasks.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ WEIGHT = 8.0
 class Task(NamedTuple):
     """A task as the scheduler knows it.
 
-    The fields are the tokens reached, the tokens that the draft model has not processed, the
-    acceptance rate, the tokens gained, and whether the task has not been served yet.
+    The fields are the number of tokens reached, the number of tokens that the draft model has not
+    processed, the acceptance rate, the number of tokens gained, and whether the task has not been
+    served yet.
     """
 
     reached: Annotated[float, Meta(ge=1, le=1e15)]
@@ -38,7 +40,9 @@ class Task(NamedTuple):
     first: bool = True
 
     def after(self, tokens: float, length: int) -> Task:
-        """Return the task after a step with `length` draft tokens and `tokens` gained tokens."""
+        """Return the task after a step in which it drafts `length` tokens and gains `tokens`
+        tokens.
+        """
         unseen = 1.0 if length > 0 else self.unseen + tokens
         return Task(self.reached + tokens, unseen, self.rate, self.gained + tokens, False)
 
@@ -46,8 +50,8 @@ class Task(NamedTuple):
 class Learned(NamedTuple):
     """Statistics of all tasks.
 
-    The fields are sums over finished tasks of their output lengths and squared output lengths, the
-    number of tasks that have joined, and the total duration of the steps in seconds.
+    The fields are the sums of the output lengths and of the squared output lengths over finished
+    tasks, the number of tasks that have joined, and the total duration of the steps in seconds.
     """
 
     outputs: Annotated[float, Meta(ge=WEIGHT * USUAL_TOKENS, le=1e15)] = WEIGHT * USUAL_TOKENS
@@ -57,9 +61,9 @@ class Learned(NamedTuple):
 
     @property
     def stay_tokens(self) -> float:
-        """Expected number of tokens that an active task still gains.
+        """Expected number of tokens that an active task will still gain.
 
-        This is the mean residual life under the output lengths observed so far.
+        The value is the mean residual life under the output lengths observed so far.
         """
         return self.squares / (2.0 * self.outputs)
 
@@ -69,12 +73,12 @@ class Learned(NamedTuple):
 
 
 class StepChoice:
-    """The compiled choice of a step.
+    """Compiled function that chooses the batches of a step.
 
     Parameters
     ----------
     deployment, mechanism
-        Problem that specifies models, runtimes, memory and speculation lengths, and the mechanism
+        Problem that specifies the models, runtimes, memory and speculation lengths, and mechanism
         by which tasks are served.
     """
 
@@ -91,8 +95,8 @@ class StepChoice:
     ) -> tuple[float, list[tuple[list[int], int, float]]]:
         """Return the duration of the step, in seconds, and its batches.
 
-        Each batch is given by the places of its tasks, its number of draft tokens, and its end
-        time.
+        Each batch is given by the places of its tasks in `tasks`, its number of draft tokens, and
+        its end time.
         """
         reached, unseen, rate, _, first = map(np.array, zip(*tasks, strict=True))
         (members, ends, guesses), finish = np.zeros((3, len(tasks)), np.int64), np.zeros(len(tasks))

@@ -1,4 +1,4 @@
-"""Methods for `prompt-chunking` (paper 4, Sec. 3.3)."""
+"""Methods for `prompt-chunking` problems (paper 4, Sec. 3.3)."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class AutoChunking(Auto):
     def repaired(
         self, problem: PromptChunkingProblem, plan: PromptChunkingPlan
     ) -> PromptChunkingPlan:
-        """Return the chunks up to the end of the prompt, with the last chunk adjusted to end
-        there.
+        """Return the plan's chunks up to the end of the prompt, with the last chunk adjusted to end
+        at the end of the prompt.
         """
         ends = np.unique(np.minimum(np.cumsum(plan.chunks), problem.prompt_tokens))
         ends[-1] = problem.prompt_tokens

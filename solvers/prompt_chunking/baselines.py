@@ -1,5 +1,5 @@
-"""Baselines for `prompt-chunking`: the whole prompt, equal chunks of a given or of the best size,
-and geometric chunks.
+"""Baselines for `prompt-chunking` problems: the whole prompt, equal chunks of a given size or of
+the best size, and geometric chunks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from specopt.solvers.prompt_chunking.prepare import Prepared, work_space
 
 
 def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
-    """Return equal chunks of `tokens` tokens, where the last chunk has the remaining tokens.
+    """Return equal chunks of `tokens` tokens; the last chunk contains the remaining tokens.
 
     The size is rounded up to the smallest size that the grid and the maximum number of chunks
     allow.
@@ -38,7 +38,7 @@ def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
 
 
 def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Ints:
-    """Return the best equal chunks; ties go to the larger size. O(P N log N)."""
+    """Return the best equal chunks; ties go to the larger size. The cost is O(P N log N)."""
     kernels, least = budget.load("prompt_chunking.families"), -(-prepared.cells // prepared.most)
     size = call(budget, kernels.best_equal, least, prepared.prompt)
     return equal_chunks(problem, size * (problem.grid_tokens or 1))
@@ -61,8 +61,8 @@ class Family(PromptChunkingMethod):
 
 @dataclass(frozen=True)
 class Fixed(Family):
-    """Use chunks of a given size, where the last one has the remaining tokens. The size is rounded
-    up to the grid and to the minimum that the maximum number of chunks allows.
+    """Use chunks of a given size; the last chunk contains the remaining tokens. The size is rounded
+    up to the grid, and to the minimum size that the maximum number of chunks allows.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Fixed(Family):
 
 @dataclass(frozen=True)
 class BestEqual(Family):
-    """Use chunks of the best single size, where the last one has the remaining tokens."""
+    """Use chunks of the best single size; the last chunk contains the remaining tokens."""
 
     name = "best-equal"
     source = "enumeration of all sizes; what Eq. 3 of paper 4 approximates"
@@ -101,8 +101,8 @@ class BestEqual(Family):
 class Geometric(Family):
     """Find the best geometric sequence of chunks over its length and ratio.
 
-    If chunks do not queue in the cloud, the optimal chunks are each completed just in time; each
-    chunk is then about beta_up / beta_down times the chunk before.
+    If chunks do not queue in the cloud, each optimal chunk is completed just in time, so its size
+    is about beta_up / beta_down times the size of the chunk before.
 
     Parameters
     ----------

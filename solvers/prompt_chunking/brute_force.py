@@ -1,5 +1,5 @@
-"""Brute force: judge every way to split the prompt into chunks. The other methods are tested
-against it.
+"""Brute force, which judges every way to split the prompt into chunks. The other methods are tested
+against brute force.
 """
 
 from __future__ import annotations

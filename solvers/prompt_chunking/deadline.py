@@ -1,5 +1,5 @@
-"""The method `deadline`: the largest chunks that meet the earliest deadline, improved by local
-search.
+"""The method `deadline`, which finds the largest chunks that meet the earliest deadline, and
+improves them by local search.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ MAX_GEOMETRIC = 32
 
 
 def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
-    """Return the chunks of the best plan of a short search; no chunks if time runs out before a
-    plan is found.
+    """Return the chunks of the best plan found in a short search, or no chunks if time runs out
+    before a plan is found.
 
     `effort` is the maximum number of stages to simulate, summed over chunks and plans.
     """
@@ -74,16 +74,16 @@ class Deadline(SearchingMethod):
     """Bisect the deadline for the first token towards the bound, then improve the chunks by a local
     search.
 
-    With a deadline, the best chunk is the largest chunk that still leaves the cloud in time for the
-    downlink, as long as chunks do not queue in the cloud. In that case the result is optimal, and
-    the lower bound, which applies the same rule without queues, proves it. Queues are simulated
-    exactly, and the local search, which moves boundaries and merges and splits chunks, compensates
-    for queueing that the rule ignores.
+    Given a deadline, if chunks do not queue in the cloud, the best chunk is the largest chunk that
+    still leaves the cloud in time for the downlink. In that case, the result is optimal, as proven
+    by the lower bound, which applies the same rule without queues. Queues are simulated exactly,
+    and the local search, which moves boundaries and merges and splits chunks, compensates for
+    queueing that the rule ignores.
 
     The local search starts from the best geometric chunks, and from chunks that grow at first. It
-    continues until neither a merge nor a cut followed by moves helps, and ends with a few random
-    plans around the best plan. It stops earlier if `effort` is spent. Prompts with few places where
-    a chunk may end are enumerated, and their plans are optimal.
+    continues until neither a merge nor a cut, followed by moves, helps, and ends with a few random
+    plans around the best plan. It stops earlier if `effort` is spent. If there are few places where
+    a chunk may end, all plans are enumerated, so the result is optimal.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Deadline(SearchingMethod):
         Number of stages that the local search may simulate, in thousands; a chunk counts as eight
         additional stages.
     enumerate_places
-        Maximum number of places where a chunk may end for which all plans are tried.
+        Maximum number of places where a chunk may end at which all plans are still tried.
     """
 
     effort: PositiveInt = 1200
@@ -103,7 +103,7 @@ class Deadline(SearchingMethod):
     complexity = "O(N + effort)"
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
-        """Try all plans if there are few, otherwise search."""
+        """Try all plans if there are few places where a chunk may end; otherwise, search."""
         enumerates = places(problem) <= self.enumerate_places
         prepared = prepare_and_bound(problem, budget)
         if enumerates:

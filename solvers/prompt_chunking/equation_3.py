@@ -1,4 +1,4 @@
-"""Equal chunks by Eq. 3 of paper 4."""
+"""A method that uses the equal chunks of Eq. 3 in paper 4."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from specopt.solvers.prompt_chunking.prepare import Prepared
 
 @dataclass(frozen=True)
 class Equation3(Family):
-    """The paper's equal chunks.
+    """Use the paper's equal chunks.
 
     The size is the root of Eq. 3, rounded up; if there is no root, the best equal chunks are used.
     """
@@ -49,7 +49,7 @@ def chunk_size(problem: PromptChunkingProblem, kernels: Any) -> float | None:
 
 
 def round_up(size: float) -> int:
-    """Round up to an integer, but round to the nearest integer if the difference is a rounding
+    """Round up to an integer, or to the nearest integer if the difference is only a rounding
     error.
     """
     nearest = round(size)

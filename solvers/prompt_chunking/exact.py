@@ -1,7 +1,7 @@
-"""The method `exact`: search over deadlines for the first token, until the best plan is proven
-optimal.
+"""The method `exact`, which searches over deadlines for the first token until the best plan is
+proven optimal.
 
-Labels over chunk boundaries decide whether a plan meets a deadline.
+Labels over chunk boundaries determine whether any plan meets a deadline.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from specopt.solvers.prompt_chunking.method import (
 )
 
 CLOSE = 4e-10
-"""Minimum relative improvement over the plan that a new deadline must demand."""
+"""Minimum relative improvement on the best plan that a new deadline must require."""
 
 SLIP = 1e-10
-"""Total relative loss from dropping labels that are slightly better, along a path from the first
-token to the last.
+"""Total relative loss, along a path from the first token to the last, that results from dropping
+labels that are slightly better.
 """
 
 ENOUGH = 6e-10
-"""Relative gap at which a plan counts as proven. It exceeds CLOSE and SLIP together, so one failed
-attempt to improve a plan completes the proof.
+"""Relative gap at which a plan counts as proven optimal. It exceeds CLOSE and SLIP together, so one
+failed attempt to improve a plan completes the proof.
 """
 
 NEAR = 1e-3
-"""Relative gap below which labels are used immediately, either to halve the gap or to prove the
-plan.
+"""Relative gap below which labels are used immediately, either to halve the gap or to prove that
+the plan is optimal.
 """
 
 FINE = 1e-5
-"""Relative width to which the bounds alone narrow the deadlines that they cannot rule out."""
+"""Relative width down to which the range of undecided deadlines is narrowed by the bounds alone."""
 
 WORK = 2_000_000
 """Number of kernel steps between two checks of the clock, about 10 ms."""
 
 WORK_SECONDS = 0.006
-"""Mean time between two such checks, in seconds; charged as work."""
+"""Mean time between two such checks, in seconds, which is charged as work."""
 
 STAGES_PLAYED = 2_000_000
 """Maximum number of stages that the local search simulates to find the initial plan."""
@@ -60,26 +60,28 @@ FIRST_LABELS = 1 << 14
 NONE = np.empty(0, np.int64)
 
 MAX_ENTRIES = 10_000_000
-"""Maximum number of entries in the tables of earliest and latest states; 160 megabytes for both."""
+"""Maximum number of entries in the tables of earliest and latest states, which together need 160
+megabytes.
+"""
 
 
 @dataclass(frozen=True)
 class ExactChunking(SearchingMethod):
-    """Find the earliest deadline that some chunking meets, bracketed from both sides.
+    """Find the earliest deadline that some chunking meets, by bracketing it from both sides.
 
     A deadline turns the download into a due time for each chunk that depends only on where the
-    chunk starts, so the state consists of the uplink and the stages alone. Earliest and latest
-    states of every boundary, computed separately for each component, rule most deadlines out.
-    Labels between these states decide the rest: dominated labels are dropped, and states that
-    differ only in time that no later chunk can use are merged. The search starts from the plan of
-    `deadline`. It alternates between halving the gap between plan and bound and trying to improve
-    the plan at all.
+    chunk starts, so the state consists only of the uplink and the stages. The earliest and latest
+    states at every boundary, computed separately for each component, rule out most deadlines. The
+    remaining deadlines are decided by labels between these states. Dominated labels are dropped,
+    and states that differ only in time that no later chunk can use are merged. The search starts
+    from the plan of `deadline`. It alternates between halving the gap between the plan and the
+    bound, and trying to improve the plan at all.
 
     Parameters
     ----------
     max_labels
-        Maximum number of labels held in memory, about 32 + 8 (1 + P) bytes each. If more are
-        needed, the result is the best plan and its gap.
+        Maximum number of labels in memory; each label needs about 32 + 8 (1 + P) bytes. If more
+        labels are needed, the result is the best plan found and its gap.
     """
 
     name = "exact"
@@ -123,12 +125,14 @@ class ExactChunking(SearchingMethod):
 
 
 class Search:
-    """State of a search over deadlines: tables, the best plan and bound so far, and counters."""
+    """State of a search over deadlines, with tables, the best plan and bound so far, and
+    counters.
+    """
 
     def __init__(self, problem: PromptChunkingProblem, budget: Budget, max_labels: int) -> None:
         self.budget = budget
         self.max_labels = max_labels
-        # whether fewer chunks can be better; otherwise their number matters only with a maximum
+        # whether fewer chunks can be better; otherwise, their number matters only if it is limited
         self.counts = problem.local_overhead_seconds > 0
         self.prepared = prepare_and_bound(problem, budget)
         self.kernels = budget.load("prompt_chunking.exact")
@@ -149,7 +153,7 @@ class Search:
 
     @property
     def bound(self) -> float:
-        """The best lower bound, in seconds."""
+        """Best lower bound, in seconds."""
         assert self.budget.bound is not None
         return self.budget.bound
 
@@ -178,7 +182,7 @@ class Search:
                 high = deadline
             else:
                 self.rule_out(deadline)
-        # the plan is often already optimal: try to improve it slightly
+        # the plan is often already optimal, so try to improve it slightly
         at_once = self.distance < NEAR
         while self.distance > enough:
             best = self.plan_seconds
@@ -201,7 +205,7 @@ class Search:
         self.budget.check()
 
     def may_meet(self, deadline: float) -> bool:
-        """Fill the table of latest states for a deadline; return False if no plan can meet the
+        """Fill the table of latest states for a deadline, and return False if no plan can meet the
         deadline.
         """
         self.deadlines += 1
@@ -218,8 +222,8 @@ class Search:
         return possible
 
     def meet(self, deadline: float) -> Ints | None:
-        """Return chunks that meet a deadline, no chunks if none do, or None if too many labels are
-        needed.
+        """Return chunks that meet a deadline, an empty array if no chunks do, or None if too many
+        labels are needed.
 
         The maximum number of chunks is ignored until it turns out to matter, which avoids labels
         that differ only in their number of chunks.
@@ -261,7 +265,7 @@ class Search:
                     self.labels += int(where["seen"][0])
                     return None
                 before, size = size, min(2 * size, self.max_labels)
-                # the old arrays also count while they are copied
+                # the old arrays also need memory while they are copied
                 self.budget.hold("labels times pipeline_length", (before + size) * bytes_per_label)
                 labels = kernels.Labels(
                     enlarged(labels.states, size), enlarged(labels.links, size), labels.heads
@@ -280,7 +284,7 @@ class Search:
         return prepared.chunks(np.array(ends[::-1]))
 
     def tick(self) -> None:
-        """Report progress, and stop if time or work is exhausted."""
+        """Report the progress, and stop if the time or work limit is reached."""
         self.budget.report()
         self.budget.spend(WORK_SECONDS)
         self.budget.check()

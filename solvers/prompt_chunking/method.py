@@ -1,4 +1,4 @@
-"""Functions that the methods of prompt chunking share: a first plan, bounds and the certificate."""
+"""Code shared by the methods for prompt chunking: a first plan, bounds and the certificate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from specopt.solvers.prompt_chunking.prepare import SECONDS_PER_TOKEN, Prepared,
 
 @dataclass(frozen=True)
 class PromptChunkingMethod(Method):
-    """Base class of the methods for `prompt-chunking`."""
+    """Base class of the methods for `prompt-chunking` problems."""
 
     solves = PromptChunkingProblem
     size_unit = "places where a chunk may end"
@@ -29,8 +29,8 @@ class PromptChunkingMethod(Method):
         return places(problem)
 
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
-        """Return the memory needed, in bytes, including the arrays by token and one pipeline
-        state.
+        """Return the memory needed, in bytes, including the arrays with one entry per token and one
+        pipeline state.
         """
         needed = {
             "prompt_tokens": 64.0 * problem.prompt_tokens,
@@ -44,7 +44,7 @@ class SearchingMethod(PromptChunkingMethod):
     """Base class of the methods that use the local search."""
 
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
-        """Return the memory needed, in bytes, including a pipeline state per chunk for the local
+        """Return the memory needed, in bytes, including one pipeline state per chunk for the local
         search.
         """
         states = min(problem.chunk_limit, places(problem)) + 2
@@ -60,21 +60,21 @@ def places(problem: PromptChunkingProblem) -> int:
 
 
 def plan_of(chunks: Sequence[int] | Ints) -> PromptChunkingPlan:
-    """Return the plan with these chunks."""
+    """Return the plan with the given chunks."""
     return PromptChunkingPlan(chunks=np.asarray(chunks, np.int64))
 
 
 def path_bound(problem: PromptChunkingProblem) -> float:
     """Return the larger of two lower bounds that need no search, in seconds.
 
-    Each bound is the length of a path through the event model that every plan contains, where every
-    term that depends on the plan is replaced by its minimum over all plans. g never decreases, so
+    Each bound is the length of a path through the event model that every plan contains, with every
+    term that depends on the plan replaced by its minimum over all plans. Because g never decreases,
     one token (or one grid cell) is the cheapest chunk.
 
-    Upload path: the device computes the first token, every byte is uploaded in at least one
-    message, then at least one token waits, passes the P stages and comes back. Download path (if
-    all deep states come back): at least one token goes up and through the cloud before any byte can
-    be downloaded, then all bytes are downloaded.
+    On the upload path, the device computes the first token, and every byte is uploaded in at least
+    one message. Then at least one token waits, passes the P stages and comes back. On the download
+    path (if all deep states come back), at least one token is uploaded and passes the cloud before
+    any byte can be downloaded; then all bytes are downloaded.
     """
     A, N = problem.bytes_per_token, problem.prompt_tokens
     g, mu = problem.cloud_delay, problem.background_tokens
@@ -100,7 +100,9 @@ def offer_first_plan(problem: PromptChunkingProblem, budget: Budget) -> None:
 
 
 def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepared:
-    """Offer a first plan and the lower bound that every result contains, and return the arrays."""
+    """Offer a first plan and the lower bound that every result contains, and return the problem's
+    arrays.
+    """
     offer_first_plan(problem, budget)
     kernels = budget.load("prompt_chunking.bound")
     budget.check(SECONDS_PER_TOKEN * problem.prompt_tokens)
@@ -117,7 +119,9 @@ def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepare
 
 
 def call(budget: Budget, kernel: Any, *arguments: Any, partial: bool = False) -> Any:
-    """Return the result of a kernel that is stopped through its `Prompt`; see `Budget.call`."""
+    """Call a kernel that can be stopped through its `Prompt`, and return its result; see
+    `Budget.call`.
+    """
     kernel = kernel.prepare_for(*arguments)  # in this thread, like `budget.call`
 
     def prompted(*given: Any) -> Any:
@@ -130,12 +134,12 @@ def call(budget: Budget, kernel: Any, *arguments: Any, partial: bool = False) ->
 
 
 def certify(chunks: Sequence[int] | Ints, budget: Budget, **stats: object) -> Outcome:
-    """Return the outcome of a plan with these chunks and the best bound so far.
+    """Return the outcome for a plan with the given chunks and the best bound so far.
 
     Raises
     ------
     OutOfTime
-        If there are no chunks, because a kernel was stopped before it found any.
+        If there are no chunks, because a kernel was stopped before it found a plan.
     """
     if len(chunks) == 0:
         raise OutOfTime

@@ -1,5 +1,5 @@
-"""A readable reference for prompt chunking: a mixed-integer linear program, stated in Pyomo, for
-any solver.
+"""A readable reference for prompt chunking, formulated as a mixed-integer linear program in Pyomo
+that any solver can solve.
 
 A plan is a path over the places where a chunk may end. For each place, variables hold the times at
 which the chunk that ends there has left every resource. If a chunk is selected, the times at its
@@ -29,14 +29,16 @@ from specopt.solvers.pyomo_program import ByProgram, run_program
 BYTES_PER_ROW = 12_000.0
 
 UNITS = 100.0
-"""Time to first token of the plan with one chunk, in units of the program; the tolerances of HiGHS
-are absolute.
+"""Time to first token of the one-chunk plan in the program's own unit, which is chosen because the
+tolerances of HiGHS are absolute.
 """
 
 
 @dataclass(frozen=True)
 class MilpChunking(ByProgram, PromptChunkingMethod):
-    """An integer program for a path over the possible chunk ends, with the times at each end."""
+    """Solve an integer program for a path over the possible chunk ends, with the times at each
+    end.
+    """
 
     name = "milp"
     source = "own; paper 4, Sec. 3.3, as a path with times, Pyomo and HiGHS"
@@ -51,14 +53,13 @@ class MilpChunking(ByProgram, PromptChunkingMethod):
         }
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
-        """State the program, solve it, and extract the path of chunks."""
+        """Formulate the program, solve it, and extract the path of chunks."""
         offer_first_plan(problem, budget)
         return run_program(problem, FORMULATION, budget, 1e-9, solver=self.solver)
 
 
 def formulate(problem: PromptChunkingProblem) -> Any:
-    """Return the program as a Pyomo model, with times as fractions of the time of the one-chunk
-    plan.
+    """Return the program as a Pyomo model, with times relative to the time of the one-chunk plan.
 
     Raises
     ------
@@ -119,7 +120,7 @@ def formulate(problem: PromptChunkingProblem) -> Any:
         return p.left[r, j] >= arrived + lag / unit + busy
 
     def in_turn(p: Any, r: int, i: int, j: int) -> Any:
-        """Order chunk i..j after the chunk that ends at i.
+        """Add the constraint that chunk i..j follows the chunk that ends at i.
 
         The big constant is the time of the one-chunk plan, which no relevant time exceeds.
         """
@@ -137,12 +138,12 @@ def formulate(problem: PromptChunkingProblem) -> Any:
 def resources(
     problem: PromptChunkingProblem, size: dict[tuple[int, int], int]
 ) -> list[tuple[dict[tuple[int, int], float], float, float]]:
-    """Return the resources in the order in which a chunk passes them: device, uplink, the stages of
-    the cloud, downlink.
+    """Return the resources in the order in which a chunk passes through them: device, uplink, cloud
+    stages, downlink.
 
-    Each entry contains three values, in seconds. The first is the time of each chunk at the
+    Each entry contains three values, in seconds. The first value is the time of each chunk at the
     resource. The second is the minimum time from the chunk's end at the previous resource to its
-    start, and the third the minimum time between two chunks.
+    start, and the third is the minimum time between two chunks.
     """
     g, mu, P = problem.cloud_delay, problem.background_tokens, problem.pipeline_length
     upload_token = problem.bytes_per_token / problem.uplink_bytes_per_second
@@ -171,7 +172,7 @@ def resources(
 
 
 def read(problem: PromptChunkingProblem, program: Any, value: Value) -> PromptChunkingPlan:
-    """Return the plan that a solution of the program describes."""
+    """Return the plan described by a solution of the program."""
     ends = sorted(j for i, j in program.chunks if value(program.takes[i, j]) > 0.5)
     step = problem.grid_tokens or 1
     return plan_of(np.diff([0, *(min(problem.prompt_tokens, step * j) for j in ends)]))

@@ -16,13 +16,14 @@ SECONDS_PER_TOKEN = 1e-7
 
 @dataclass(frozen=True)
 class Prepared:
-    """A problem as the kernels need it.
+    """A problem in the form that the kernels need.
 
     Parameters
     ----------
     prompt
-        Record of the parameters, of the number of tokens before each place where a chunk may end,
-        shape (M + 1,), and of the stage time g(mu + x) / P of a chunk of x tokens, shape (N + 1,).
+        Record that contains the parameters and two arrays. The first array, with shape (M + 1,),
+        contains the number of tokens before each place where a chunk may end. The second, with
+        shape (N + 1,), contains the stage time g(mu + x) / P of a chunk of x tokens.
     most
         Maximum number of chunks of any plan.
     """
@@ -36,15 +37,15 @@ class Prepared:
         return len(self.prompt.position) - 1
 
     def chunks(self, bounds: Ints) -> Ints:
-        """Return the tokens of each chunk, given the indices of all boundaries including start and
-        end.
+        """Return the number of tokens in each chunk, given the indices of all boundaries, including
+        the start and the end of the prompt.
         """
         tokens: Ints = self.prompt.position[bounds]
         return np.diff(tokens)
 
 
 def prepare(problem: PromptChunkingProblem) -> Prepared:
-    """Return the arrays of a problem; O(N)."""
+    """Return the arrays of a problem, in O(N) time."""
     from specopt.solvers.prompt_chunking.kernels.play import Prompt
 
     N, grid, P = problem.prompt_tokens, problem.grid_tokens or 1, problem.pipeline_length
@@ -76,7 +77,7 @@ def prepare(problem: PromptChunkingProblem) -> Prepared:
 
 
 def work_space(prepared: Prepared, most: int) -> Any:
-    """Return the work space of kernels that search plans with at most `most` chunks."""
+    """Return work space for the kernels that search for plans with at most `most` chunks."""
     from specopt.solvers.prompt_chunking.kernels.play import Work
 
     return Work(

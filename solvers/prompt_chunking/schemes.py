@@ -5,7 +5,7 @@
 ``u-medusa``    whole prompts, a tree of candidates per round
 ``u-sarathi``   the server cuts prompts into chunks of a common budget, one token per round
 ``hat``         chunks of Eq. 3, drafts that end at a threshold, parallel drafting
-``planned``     the same with chunks by a method
+``planned``     the same as ``hat``, but with chunks planned by a method
 ==============  ====================================================================================
 """
 

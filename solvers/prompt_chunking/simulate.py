@@ -1,18 +1,18 @@
-"""Prefill and decoding of many devices on one cloud pipeline: TTFT, TBT and compliance with
-SLAs.
+"""Simulation of prefill and decoding for many devices on one cloud pipeline, with TTFT, TBT and
+compliance with SLAs.
 
-The simulation makes these assumptions beyond the event model of `prompt-chunking`:
+The simulation makes the following assumptions beyond the event model of `prompt-chunking`:
 
 * Batching is continuous: whenever the first stage is free, all waiting work enters one batch, with
-  at most one chunk per prompt. A batch takes g(its tokens)/P per stage, so mu represents other
-  requests.
-* In a round of decoding, the device drafts, computes the shallow states of the tokens that it
-  sends, and sends them over the link; the round joins one batch and returns. All tokens of a round
-  appear together. The TBT of a request is (last - first token)/(tokens - 1).
-* "equation-3" uses the moving average of the batches so far as mu (Eq. 1), and g unchanged. If Eq.
-  3 has no root, the prompt is one chunk.
-* "server" is U-Sarathi: one message, chunks with a common token budget per batch, and no download
-  before the prompt is complete.
+  at most one chunk per prompt. A batch of m tokens takes g(mu + m)/P per stage, where mu represents
+  requests outside the simulation.
+* In a round of decoding, the device drafts tokens, computes the shallow states of the tokens that
+  it sends, and sends these states over the link; the round joins one batch and returns. All tokens
+  of a round appear together. The TBT of a request is (last - first token)/(tokens - 1).
+* "equation-3" uses the moving average over the batches so far as mu (Eq. 1), and leaves g
+  unchanged. If Eq. 3 has no root, the prompt is sent as one chunk.
+* "server" is U-Sarathi, with one message per prompt, chunks with a common token budget per batch,
+  and no download before the prompt is complete.
 * Counted requests arrive after the warm-up; further requests arrive until all counted requests have
   ended.
 """
@@ -54,9 +54,9 @@ _ESTIMATES = {
     "stage_seconds": "stage_seconds",
     "batch_tokens": "batch_tokens",
     "busy_share": "busy_share",
-}  # estimates of `PromptSimulation`, and the fields of a run
+}  # estimates in `PromptSimulation`, and the corresponding fields of a run
 _PROBLEM = (*kernels.Edge._fields, "cloud_delay", "pipeline_length")
-"""Fields that a workload shares with the problem of each of its requests."""
+"""Fields that a workload has in common with the problem of each of its requests."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -66,8 +66,8 @@ class ChunkingRun:
     Parameters
     ----------
     prompt_tokens, ttft_seconds, tbt_seconds
-        Prompt length, TTFT and TBT of each counted request. TBT is NaN for responses of one token;
-        both times are NaN if the run ended earlier.
+        Prompt length, TTFT and TBT of each counted request. TBT is NaN for responses of one token,
+        and times that were not reached before the run ended are NaN.
     mean_ttft_seconds, mean_tbt_seconds, ttft_seconds_of_95_percent
         Means over requests, and the 95 % quantile of TTFT, in seconds.
     reached
@@ -75,16 +75,17 @@ class ChunkingRun:
         processed, the "rounds" of decoding, and the draft steps saved by parallel drafting
         ("hidden").
     stage_seconds, stage_seconds_std
-        Mean and standard deviation of the time of a batch on one GPU, in seconds (Fig. 8).
+        Mean and standard deviation of the time that a batch takes on one GPU, in seconds (Fig. 8).
     batch_tokens, background_tokens
         Mean number of tokens per batch, and mean of mu as estimated by Eq. 1.
     busy_share
-        Fraction of time in which the first stage is busy.
+        Fraction of the time during which the first stage is busy.
     batches, events, seconds
-        Number of counted batches, number of all events, and computing time in seconds without
-        planning and compilation.
+        Number of counted batches, number of all events, and computing time in seconds, not
+        including planning and compilation.
     log
-        First batches, with "start", "prompt_tokens", "round_tokens", and "seconds" per stage.
+        Log of the first batches, with the fields "start", "prompt_tokens", "round_tokens", and
+        "seconds" per stage.
     """
 
     prompt_tokens: Ints = field(repr=False)
@@ -107,19 +108,20 @@ class ChunkingRun:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PromptSimulation(Simulation):
-    """The results of a scheme for each run.
+    """The simulated results of a scheme.
 
-    `estimates` contains the means over requests of TTFT ("ttft_seconds") and TBT ("tbt_seconds"),
-    the 95 % quantile of TTFT, and statistics of the cloud.
+    `estimates` contains the mean TTFT ("ttft_seconds") and TBT ("tbt_seconds") over requests, the
+    95 % quantile of TTFT, and statistics of the cloud.
 
     Parameters
     ----------
     scheme
-        The scheme that was simulated.
+        Simulated scheme.
     requests, warm_up_requests
-        Number of counted requests in every run, and number of requests before them.
+        Number of counted requests in every run, and number of warm-up requests that arrive before
+        them.
     runs
-        Results of the runs, by replication.
+        Results of the runs, one per replication.
     """
 
     kind = PromptChunkingProblem.kind
@@ -149,12 +151,14 @@ class PromptSimulation(Simulation):
 
     @property
     def stage_seconds(self) -> float:
-        """Mean computing time of a batch on one GPU, in seconds."""
+        """Mean time that a batch takes on one GPU, in seconds."""
         return self.estimates["stage_seconds"].mean
 
     @property
     def stage_seconds_std(self) -> float:
-        """Standard deviation of that time within a run, averaged over runs, in seconds."""
+        """Standard deviation of the time that a batch takes on one GPU, within a run and averaged
+        over runs, in seconds.
+        """
         return statistics.fmean(run.stage_seconds_std for run in self.runs)
 
 
@@ -175,11 +179,11 @@ def simulate(
     Parameters
     ----------
     workload, policy
-        The requests to the cloud, and how they are served: a scheme, its name, or a
-        `specopt.Policy` that cuts prompts in place of Eq. 3 of "hat". The policy receives a `State`
-        and returns the number of tokens of the next chunk.
+        Workload of requests to the cloud, and the way they are served: a scheme, the name of a
+        scheme, or a `specopt.Policy` that cuts prompts in place of Eq. 3 in the scheme "hat". The
+        policy receives a `State` and returns the number of tokens of the next chunk.
     seed
-        Random seed of the first run; the seeds of the other runs follow from it.
+        Random seed of the first run; further runs use consecutive seeds.
     replications
         Number of runs.
     callback
@@ -231,16 +235,16 @@ def run_once(
     """Simulate random requests until the counted requests are complete.
 
     For schemes whose chunking is "planned", the method ``geometric`` plans the chunks of every
-    request. The background tokens of its problems are the mean under "equation-3", from a
-    preliminary run.
+    request. The number of background tokens in the problems of "geometric" is the mean under
+    "equation-3", taken from a preliminary run.
 
     Parameters
     ----------
     workload, scheme
-        The requests to the cloud, and how they are served.
+        Workload of requests to the cloud, and the scheme by which they are served.
     requests, warm_up_requests
-        Number of counted requests, and number of requests before them. At most the same total
-        number of requests arrives afterwards.
+        Number of counted requests, and number of warm-up requests that arrive before them. After
+        the counted requests, at most the same total number of requests arrives.
     seed
         Random seed. The same seed yields the same requests under any scheme.
     options
@@ -271,8 +275,8 @@ def run_once(
 
 
 def draw(workload: PromptWorkload, count: int, seed: int = 0) -> NDArray[Any]:
-    """Draw the requests of a workload in order of arrival, as kernel rows; the same for every
-    scheme.
+    """Draw the requests of a workload in order of arrival, as kernel rows. The requests are the
+    same for every scheme.
     """
     random = random_generator(seed)
     drawn = np.zeros(count, kernels.Request)
@@ -315,7 +319,7 @@ def play(
     log_batches: int = 0,
     policy: OwnPolicy | None = None,
 ) -> ChunkingRun:
-    """Simulate given requests, with given plans if the scheme's chunking is "planned".
+    """Simulate the given requests and, if the scheme's chunking is "planned", the given plans.
 
     Parameters
     ----------
@@ -326,13 +330,14 @@ def play(
     plans
         Chunk sizes by request.
     counted
-        Index of the first counted request, and of the first request after the counted requests;
-        None counts all.
+        Index of the first counted request, and index of the first request after the counted
+        requests. If it is None, all requests are counted.
     wait
-        Time that a chunk waits besides the batches of the run: g(background)/P as in the event
-        model of `prompt-chunking`. Use "none" unless `background_tokens` represents other requests.
+        Time that a chunk waits in addition to the batches of the run, which is g(background)/P as
+        in the event model of `prompt-chunking`. Use "none" unless `background_tokens` represents
+        other requests.
     download
-        Whether all states of a prompt come back, or only those of the last token.
+        Whether all states of a prompt come back, or only the state of the last token.
     log_batches
         Number of batches to log.
     policy
@@ -400,7 +405,7 @@ def play(
 
 @dataclass(frozen=True)
 class State:
-    """The state that a policy sees when a device may send the next chunk of a prompt.
+    """The state, as a policy sees it when a device may send the next chunk of a prompt.
 
     Parameters
     ----------
@@ -423,7 +428,9 @@ class State:
 
 
 def _twin(policy: OwnPolicy, workload: PromptWorkload, seed: int) -> Any:
-    """Return the event loop in plain Python, with a user-defined policy."""
+    """Return the event loop as plain Python, in which a user-defined policy determines the
+    chunks.
+    """
     known: dict[tuple[float, int], int] = {}
 
     def size(serving: Any, request: Any, chunk: int, left: int, every: int) -> int:

@@ -1,11 +1,10 @@
-"""Algorithm 1 of paper 1: a dynamic program over contiguous batches, and the best speculation
-length.
+"""Algorithm 1 of paper 1, a dynamic program over contiguous batches for every speculation length.
 
 Tasks are sorted by input length. Y[i, n, 0] and Y[i, n, 1] are the times at which both stages have
-finished the first i tasks at step n. They refer to the partition of those tasks with the smallest
-total latency (Eq. 29-32, with misprints corrected: ``max{Y[j-1,n,0] + T^d, Y[j-1,n,1]} + T^v``).
-The algorithm is a heuristic because it keeps one partition per prefix. Batches run in ascending
-order of input length.
+finished the first i tasks at step n. The times refer to the partition of the first i tasks with the
+smallest total latency (Eq. 29-32, with misprints corrected: ``max{Y[j-1,n,0] + T^d, Y[j-1,n,1]} +
+T^v``). The algorithm is a heuristic because it keeps one partition per prefix. Batches run in
+ascending order of input length.
 
 The completion times are stored as convex, piecewise linear functions of n, instead of one number
 per step. The cost is O(K^2 P) per speculation length, where P is the number of linear pieces (a
@@ -49,8 +48,8 @@ class Algorithm1(ServingLatencyMethod):
     takes = (PIPELINED,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Run the dynamic program for every l and keep the best plan; known lengths are planned
-        with O_max.
+        """Run the dynamic program for every l, and keep the best plan. Known output lengths are
+        replaced by O_max.
         """
         (prepared,) = begun(problem, budget)
         return certify(prepared, self.plan(prepared, budget), budget)
@@ -63,9 +62,9 @@ class Algorithm1(ServingLatencyMethod):
 def best_plan(
     prepared: Prepared, budget: Budget, shares: Floats | None = None, lengths: Sequence[int] = ()
 ) -> ServingLatencyPlan:
-    """Return Algorithm 1's batches at the best of the given speculation lengths.
+    """Return the plan with Algorithm 1's batches at the best of the given speculation lengths.
 
-    By default, all lengths are tried, and the shares are optimal.
+    By default, all speculation lengths are tried, and the bandwidth shares are optimal.
     """
     lengths = lengths or prepared.lengths
     best, plan = np.inf, None

@@ -1,9 +1,9 @@
-"""The baselines of paper 1 (Sec. IV): batches of equal size, and two variants of Algorithm 1.
+"""The baselines of paper 1 (Sec. IV), which use batches of equal size or variants of Algorithm 1.
 
 Batches of equal size contain tasks sorted by input length, and the last batch contains the
-remaining tasks. These baselines differ in the sizes that they try; all of them try every
-speculation length. The paper's other two baselines are problems, not methods: "SD without pipeline"
-is a pipelined plan judged on the `sequential` problem, and autoregressive serving is
+remaining tasks. The equal-size baselines differ in the sizes that they try; each of them tries
+every speculation length. The paper's other two baselines are problems, not methods: "SD without
+pipeline" is a pipelined plan judged on the `sequential` problem, and autoregressive serving is
 `heuristic-batching` on the `autoregressive` problem.
 """
 
@@ -41,7 +41,7 @@ class EqualSizes(ServingLatencyMethod):
     forms = (ALIKE,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Return the best of the candidates over mechanisms and speculation lengths."""
+        """Return the best candidate plan over all mechanisms and speculation lengths."""
 
         def solve(prepared: Prepared) -> Outcome:
             best, plan = np.inf, None
@@ -58,11 +58,11 @@ class EqualSizes(ServingLatencyMethod):
 
     @abstractmethod
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
-        """Return the batches to try with a speculation length."""
+        """Return the batches to try at a given speculation length."""
 
 
 def inference_seconds(prepared: Prepared, batches: Batches, length: int, budget: Budget) -> float:
-    """Return T_inf of batches of sorted positions, in pipeline order (Eq. 20-22)."""
+    """Return T_inf for batches of sorted positions, given in pipeline order (Eq. 20-22)."""
     if prepared.problem.output_lengths == "known":
         budget.check(_SECONDS_PER_PAIR * len(batches) ** 2)  # the call cannot be interrupted
     slot = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
@@ -70,7 +70,9 @@ def inference_seconds(prepared: Prepared, batches: Batches, length: int, budget:
 
 
 def largest_feasible(prepared: Prepared, size: int) -> Batches:
-    """Return slices of the given size, or of the largest smaller size at which every batch fits."""
+    """Return batches of the given size or, if a batch does not fit in memory, of the largest
+    smaller size at which all batches fit.
+    """
     for smaller in range(min(size, prepared.tasks), 1, -1):
         batches = slices_of(prepared.tasks, smaller)
         if feasible(prepared, batches):
@@ -101,7 +103,8 @@ class StaticBatching(EqualSizes):
     Parameters
     ----------
     size
-        Number of tasks per batch; if this size does not fit the memory, a smaller size is used.
+        Number of tasks per batch; a smaller number is used if batches of this size do not fit in
+        memory.
     """
 
     size: PositiveInt = 8
@@ -116,21 +119,23 @@ class StaticBatching(EqualSizes):
 
 @dataclass(frozen=True)
 class MaxBatching(EqualSizes):
-    """Use batches of the largest size that fits with the longest input and output."""
+    """Use batches of the largest size that fits in memory if every task has the longest input and
+    output.
+    """
 
     name = "max-batching"
     source = "paper 1, Sec. IV-B, benchmark 2"
 
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
-        """Return batches of the largest size that fits for any tasks."""
+        """Return batches of the largest size that fits in memory with any tasks."""
         longest = float(prepared.inputs.max()), float(prepared.outputs.max())
         return slices_of(prepared.tasks, max(1, prepared.largest(*longest)))
 
 
 @dataclass(frozen=True)
 class HeuristicBatching(EqualSizes):
-    """Try the batch sizes 2, 3, ... until the latency increases or a batch no longer fits, for
-    every speculation length.
+    """For every speculation length, try the batch sizes 2, 3, ... until the latency increases or a
+    batch no longer fits in memory.
 
     Parameters
     ----------
@@ -144,7 +149,7 @@ class HeuristicBatching(EqualSizes):
     source = "paper 1, Sec. IV-A, benchmark 4, and Sec. IV-B, benchmark 3"
 
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
-        """Return batches of the last size before the latency increases."""
+        """Return batches of the last size that was tried before the latency increased."""
         previous, found, check = np.inf, None, budget.pace()
         for size in range(min(self.first_size, prepared.tasks), prepared.tasks + 1):
             check()
@@ -165,7 +170,7 @@ class FixedLength(Algorithm1):
     Parameters
     ----------
     length
-        Number of draft tokens per step; l_max if that is smaller.
+        Number of draft tokens per step; if it exceeds l_max, l_max is used.
     """
 
     length: PositiveInt = 7

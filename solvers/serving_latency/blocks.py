@@ -1,9 +1,9 @@
-"""Costs of blocks of tasks at one speculation length: the blocks that fit, their stage times by
-scenario, and coarser tables.
+"""Costs of blocks of tasks at one speculation length: the blocks that fit in memory, their stage
+times by scenario, and coarser tables.
 
-A block (e, b) consists of b consecutive tasks in sorted order and ends with task e. Bounds run over
-all blocks. If there are too many, the tasks are divided into *cells* of equal (real) size, and
-blocks begin and end only between cells. `coarsened` lowers the costs so that the bounds remain
+A block (e, b) consists of b consecutive tasks in sorted order and ends with task e. Bounds consider
+all blocks. If there are too many blocks, the tasks are divided into *cells* of equal (real) size,
+and blocks begin and end only between cells. `coarsened` lowers the costs so that the bounds remain
 valid.
 """
 
@@ -31,11 +31,12 @@ class Tables:
     linear
         Whether stage times are affine in the size.
     d, v
-        Draft and verify times [s, b, e]; if linear, [s, 0, e] per cell and [s, 1, e] per batch.
+        Draft and verify times [s, b, e]; if `linear`, [s, 0, e] is the time per cell and [s, 1, e]
+        the time per batch.
     width
-        Maximum number of cells of a block, by its end.
+        Maximum number of cells in a block, by the block's end.
     least
-        Minimum number of cells of a block.
+        Minimum number of cells in a block.
     cell
         Number of tasks per cell.
     """
@@ -64,9 +65,9 @@ class Tables:
 
     @property
     def last(self) -> Ints:
-        """Last end at which a block of b cells fits, for b from 0 to the largest size.
+        """Last end at which a block of b cells fits in memory, for b from 0 to the largest size.
 
-        Wide blocks fit only at early ends.
+        Wide blocks fit only if they end early.
         """
         found = np.full(int(self.width.max()) + 1, self.cells, np.int64)
         for end, size in enumerate(self.width):
@@ -74,7 +75,9 @@ class Tables:
         return found
 
     def costs(self, table: Floats, layers: Ints | slice, ends: Ints, sizes: Ints) -> Floats:
-        """Return the costs of blocks in some layers of a table with the layout of `d` and `v`."""
+        """Return the costs of blocks in the given layers of a table that is laid out like `d` and
+        `v`.
+        """
         if self.linear:
             return sizes * table[layers, 0, ends] + table[layers, 1, ends]
         return table[layers, sizes, ends]
@@ -87,8 +90,8 @@ class Tables:
 
 
 def widths(prepared: Prepared) -> Ints:
-    """Return the size of the largest block that fits at every end e = 1..K, for conservative output
-    lengths.
+    """Return, for every end e = 1..K, the size of the largest block that fits in memory, for
+    conservative output lengths.
     """
     outputs = float(prepared.problem.longest_output)
     different, place = np.unique(prepared.inputs, return_inverse=True)
@@ -97,22 +100,22 @@ def widths(prepared: Prepared) -> Ints:
 
 
 def range_starts(steps: int, ranges: int) -> Ints:
-    """Return the first steps of the prefill and of the ranges of decoding steps, and the final
-    end.
+    """Return the first step of the prefill and of every range of decoding steps, and the end of the
+    last range.
     """
     return np.concatenate(([1], 2 + (steps - 1) * np.arange(ranges + 1) // ranges))
 
 
 def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:
-    """Return the stage times of all blocks by scenario: the prefill step and ranges of decoding
-    steps.
+    """Return the stage times of all blocks by scenario. The scenarios are the prefill step and
+    ranges of decoding steps.
     """
     steps, tasks = int(at.steps[0]), at.prepared.tasks
     starts = range_starts(steps, RANGES)
     filled = np.minimum(width, 1) if at.linear else width
     d, v = np.zeros((2, RANGES + 1, int(filled.max()) + 1, tasks + 1))
     kernels.scenario_tables(at.data, filled, starts, d, v)
-    if at.linear:  # a batch of b costs the overheads plus b times the rest of a batch of one
+    if at.linear:  # a batch of b costs the overheads plus b times the rest for a batch of one
         for table, passes, pieces in (
             (d, at.length, at.arrays[2][0]),
             (v, 1, at.arrays[2][1]),
@@ -123,16 +126,17 @@ def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:
 
 
 def coarsened(tables: Tables, cells: int) -> Tables | None:
-    """Return tables over fewer cells in which no plan costs more; None if that is not possible.
+    """Return tables with fewer cells in which no plan costs more, or None if such tables cannot be
+    built.
 
     The costs remain valid for any weights of the scenarios. Consider a plan with arbitrary block
     ends, and round all ends up or down to ends of cells by one random threshold, so that each end
     is unchanged on average. The sizes are then also rounded up or down, and some blocks may become
-    empty. Let the rates R be linear on every cell, non-decreasing, and nowhere above those of the
-    tables. The block of the tasks i..x costs (X - I) R(X) when rounded. On average, that is at most
-    (x - i) R(x) plus the excess of the chord of X R(X), which is a quarter of the cell times the
-    growth of R over it. Rounding i and R together can at worst move them apart, so the fixed cost
-    of a batch is lowered by that amount. Hence some rounded plan costs no more than the original
+    empty. Let the rates R be linear on every cell, non-decreasing, and nowhere above the rates of
+    the tables. The block of the tasks i..x costs (X - I) R(X) when rounded. On average, this cost
+    is at most (x - i) R(x) plus the excess of the chord of X R(X), which is a quarter of the cell
+    times the growth of R over the cell. At worst, rounding moves i and R apart, so the fixed cost
+    of a batch is lowered by that excess. Hence some rounded plan costs no more than the original
     plan.
     """
     tasks = tables.cells
@@ -165,5 +169,5 @@ def coarsened(tables: Tables, cells: int) -> Tables | None:
 
 
 def _of_both_cells(values: Floats) -> Floats:
-    """Return the larger value of the two adjacent cells for every end of a cell."""
+    """Return, for every end of a cell, the larger of the values of the two adjacent cells."""
     return np.asarray(np.maximum(np.append(values, values[-1]), np.append(values[0], values)))

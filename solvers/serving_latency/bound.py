@@ -1,26 +1,27 @@
-"""Lower bounds on the total serving latency of static plans, for the methods without their own
+"""Lower bounds on the total serving latency of static plans, for methods that do not compute a
 bound.
 
-The sequential and autoregressive mechanisms are additive over batches: the shortest path over
-contiguous batches is their optimum. For the pipelined mechanism, the search behind `exact` runs
-until it would enumerate: it computes stage sums, then Lagrangian bounds over pipeline positions,
-see `specopt.solvers.serving_latency.pipelined`.
+For the sequential and autoregressive mechanisms, the latency is additive over batches, so a
+shortest path over contiguous batches is optimal. For the pipelined mechanism, the search behind
+`exact` runs until it would start to enumerate. It computes stage sums and then Lagrangian bounds
+over pipeline positions; see `specopt.solvers.serving_latency.pipelined`.
 
-Known output lengths need another argument: form new batches at every decoding step.
+Known output lengths need another argument, in which new batches are formed at every decoding step.
 
 The batches of a static plan stay together until their longest task has finished. If tasks could be
 batched again before every step, finished tasks would leave immediately and padding would shrink.
 
 Consider any plan and a range of steps with first step a and last step z. The tasks that take part
-in all of them are A = {k : n_k >= z}. Remove all other tasks from the plan's batches: sizes and
-maxima shrink, batches vanish, stage times do not increase, and memory limits still hold. The
-remaining batches of A are the same at every step of the range, because no task of A finishes before
-z. At each step, the makespan (Eq. 20) is at least "all drafting, then the last verification" and at
-least "the first drafting, then all verification". Hence it is at least any mixture of the two,
-which is additive over batches and over the steps of the range. So the duration of the range is at
-least the minimum of this cost over
+in all of them are A = {k : n_k >= z}. If all other tasks are removed from the plan's batches, sizes
+and maxima shrink, some batches vanish, stage times do not increase, and memory limits still hold.
+The remaining batches of A are the same at every step of the range, because no task of A finishes
+before z. At each step, the makespan (Eq. 20) is at least "all drafting, then the last verification"
+and at least "the first drafting, then all verification". Hence the makespan is at least any mixture
+of these two durations, which is additive over batches and over the steps of the range. So the
+duration of the range is at least the minimum of this cost over
 
-* all partitions of A into batches, with one batch first and one batch last (maybe the same), where
+* all partitions of A into batches, with one first batch and one last batch (possibly the same),
+  where
 * a batch of b tasks with longest input I must satisfy b kv (I + O_b) <= free, where O_b is the b-th
   smallest output length in A.
 
@@ -31,15 +32,15 @@ because outputs matter to them.) The minimum cost is a shortest path; the weight
 free in each range and is chosen to raise the bound. Without overlap, a step lasts the sum of its
 stage times, and no mixture is needed.
 
-Ranges end where tasks finish, so the cost does not depend on the number of steps; if there are too
-many ranges, several are combined.
+Ranges end where tasks finish, so the computational cost does not depend on the number of steps. If
+there are too many ranges, some ranges are combined.
 
 For many tasks, another bound is tighter and needs only a sort of the tasks. A step lasts at least
-as long as all drafting in it, and as all verification in it. For each piece of a runtime, a pass of
-b tasks lasts at least the time of the tasks' own operations, since padding only adds to them, plus
-one overhead. Each task pays an equal share of the overhead, as if its batch were the largest that
-could contain it. That size follows from the task's own lengths, since the longest lengths of its
-batch are no shorter.
+as long as all drafting in the step, and at least as long as all verification. For each piece of a
+runtime, a pass of b tasks lasts at least the time of the tasks' own operations, since padding only
+adds to them, plus one overhead. Each task is charged an equal share of the overhead, as if its
+batch were the largest that could contain the task. That size follows from the task's own lengths,
+since the longest lengths of its batch are no shorter.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _SECONDS_PER_ENTRY = 2e-8, 2e-7  # for runtimes with one piece and with several 
 def lower_bound(prepared: Prepared, budget: Budget) -> float:
     """Return a lower bound on the objective of every plan under this mechanism.
 
-    The budget must hold a plan; its objective is the largest bound that is useful to prove.
+    The budget must already hold a plan; a bound need not exceed the plan's objective.
     """
     if prepared.problem.output_lengths == "known":
         return rebatching_bound(prepared, budget)
@@ -73,7 +74,7 @@ def lower_bound(prepared: Prepared, budget: Budget) -> float:
             for length in prepared.lengths
         )
         return prepared.communication_seconds + min(sums)
-    # plans found during the search do not belong to the method and are not offered
+    # plans found during the search are not the calling method's, so they are not offered
     own = Budget(prepared.problem, time_limit=budget.remaining, memory_limit=budget.memory_limit)
     own.objective = budget.objective
     search = PipelinedSearch(prepared, own)
@@ -85,8 +86,8 @@ def lower_bound(prepared: Prepared, budget: Budget) -> float:
 
 
 def rebatching_bound(prepared: Prepared, budget: Budget) -> float:
-    """Return a lower bound on the objective of every plan under this mechanism, for known output
-    lengths.
+    """For known output lengths, return a lower bound on the objective of every plan under this
+    mechanism.
     """
     bounds = []
     for length in prepared.lengths:
@@ -104,8 +105,8 @@ def seconds_to_bound(prepared: Prepared, length: int) -> float:
 def summed_bound(prepared: Prepared, length: int, alone: bool = False) -> float:
     """Return a lower bound on T_inf of every plan at one speculation length.
 
-    If `alone`, the bound holds for plans in which every task is alone in its batch. The bound is
-    zero if the runtimes are tables.
+    If `alone`, the bound holds only for plans in which every task is alone in its batch. The bound
+    is zero if the runtimes are tables.
     """
     if prepared.tabled:
         return 0.0
@@ -158,7 +159,7 @@ def ends_of(steps: Ints) -> Ints:
 
 
 def entries(at: Stages) -> float:
-    """Estimate the number of batches of sorted tasks that fit the memory."""
+    """Estimate the number of batches of consecutive sorted tasks that fit in memory."""
     prepared = at.prepared
     room = prepared.room_for(float(prepared.inputs.mean() + prepared.outputs.min()))
     return max(1.0, prepared.tasks * max(1.0, min(prepared.tasks / 2, room)))

@@ -1,8 +1,8 @@
-"""Brute force: every partition into batches, every pipeline order and every speculation length.
+"""Brute force over every partition into batches, every pipeline order and every speculation length.
 
 Ordered set partitions are enumerated as sequences of disjoint subsets; tables hold the stage times
-of every subset at every step. No contiguity or order is assumed, so every other method is tested
-against this one, also for known output lengths.
+of every subset at every step. No contiguity or order is assumed, so all other methods are tested
+against brute force, also for known output lengths.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class BruteForce(ServingLatencyMethod):
         best, plan = np.inf, None
 
         def search(first: int) -> tuple[float, Ints]:
-            """Return the minimum T_inf with a given first batch, if it is below `best`, and its
-            batches.
+            """Return the minimum T_inf with a given first batch, if it is below `best`, and the
+            batches that attain it.
             """
             order = np.zeros(tasks, np.int64)
             found = kernels.enumerate_after(
@@ -82,7 +82,7 @@ class BruteForce(ServingLatencyMethod):
                 pace()
                 firsts = range(start, min(start + budget.workers, subsets))
                 for found, order in in_threads(budget.workers, search, firsts):
-                    if found < best:  # in the order of the first batches, as with one worker
+                    if found < best:  # in order of the first batches, as with one worker
                         best = found
                         plan = prepared.plan([_members(mask) for mask in order if mask], length)
                         budget.offer(plan)

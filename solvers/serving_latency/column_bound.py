@@ -1,38 +1,40 @@
-"""Known output lengths: a bound from fractional partitions into batches, by column generation.
+"""A bound for known output lengths, based on fractional partitions into batches and computed by
+column generation.
 
 A plan is a set of batches that contains every task once. Let the steps be divided into ranges, and
 let D_r and V_r be a batch's summed draft and verify times over range r. With overlap, the makespan
-of a step is at least all drafting and the last verification, and at least the first drafting and
-all verification. The first and the last active batch differ from step to step. With x = 1 for its
-batches, every plan satisfies
+of a step is at least the time for all drafting and the last verification, and at least the time for
+the first drafting and all verification. The first and the last active batch differ from step to
+step. With x = 1 for its batches, every plan satisfies
 
     T_r >= sum x (D_r + L_r v_r),    T_r >= sum x (V_r + F_r d_r),
     sum x F_r >= |r|,    sum x L_r >= |r|,
     sum of x over the batches that contain task k = 1,
 
-where F_r and L_r count the steps of range r in which the batch is first and last. d_r and v_r are
-its stage times at the first step of the range; the stage times of later steps are no smaller. No
-step is counted in both unless the batch contains all tasks that reach the step. Without overlap,
-the costs add up. The linear program with fractional x is a lower bound on sum T_r.
+where F_r and L_r are the numbers of steps of range r in which the batch is first and last. d_r and
+v_r are the batch's stage times at the first step of the range; the stage times of later steps are
+no smaller. No step is counted in both F_r and L_r unless the batch contains all tasks that reach
+the step. Without overlap, the costs add up. The optimum of the linear program with fractional x is
+a lower bound on sum T_r.
 
-The program has too many columns to write down, but any prices yield a bound. Let pi_k be the price
-of task k, phi_r and lambda_r the prices of a first and a last step, and w_r in [0, 1] the weight of
-the first row against the second. If no batch earns more than it costs in any roles, the sum of the
-prices is a bound. Otherwise, the sum becomes a bound after every pi is lowered by the excess
-earnings of the worst batch per task, or after all pi are scaled by the smallest ratio of cost to
-earnings. The worst batch is easy to find because the cost of a batch depends only on its size, its
-longest input and its longest output. Given these, the batch contains the most expensive tasks that
-exceed neither length. So the bound never depends on the solver of the linear program, which only
-proposes prices.
+The program has too many columns to be written down, but any prices yield a bound. Let pi_k be the
+price of task k, phi_r and lambda_r the prices of a first and a last step, and w_r in [0, 1] the
+weight of the first row against the second. If no batch earns more than it costs in any roles, the
+sum of the prices is a bound. Otherwise, the sum becomes a bound after every pi is lowered by the
+largest excess earnings per task of any batch, or after all pi are scaled by the smallest ratio of
+cost to earnings. The batch with the largest excess is easy to find, because the cost of a batch
+depends only on its size, its longest input and its longest output. Given these three numbers, the
+batch contains the most expensive tasks that exceed neither length. So the bound never depends on
+the solver of the linear program, which only proposes prices.
 
 For many tasks, prices are interpolated between nodes (a few inputs by a few outputs), so the
 program has a row per node instead of a row per task. Similar lengths form classes: a batch costs as
-much as a batch with the shortest lengths of its classes, and may contain any task of these classes.
-Interpolation restricts the prices, and classes lower the costs: both weaken the bound, but keep it
-valid.
+much as a batch with the shortest lengths of its classes, and may contain any task of its classes.
+Interpolation restricts the prices, and classes lower the costs. The bound becomes weaker, but
+remains valid.
 
 Prices converge quickly because the program enforces monotonicity: a task that exceeds another in
-neither length never needs a higher price. Each such pair has a column that enforces this.
+neither length never needs a higher price. For each such pair, a column enforces this property.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ class _Prices(NamedTuple):
 
 
 class ColumnBound:
-    """The linear program of one mechanism and speculation length, and the best bound so far.
+    """The linear program for one mechanism and speculation length, and the best bound so far.
 
     Parameters
     ----------
@@ -171,7 +173,7 @@ class ColumnBound:
     def _price(self, prices: _Prices) -> tuple[bool, int]:
         """Evaluate prices, and add the batches that earn too much.
 
-        Return whether the bound increased, and the number of batches.
+        Return whether the bound increased, and the number of batches added.
         """
         prepared = self.at.prepared
         tasks = prepared.tasks
@@ -205,10 +207,11 @@ class ColumnBound:
         return raised, len(places)
 
     def _found(self, dear: Ints, places: Ints) -> tuple[list[Ints], Ints, Ints]:
-        """Return the batches found, each with the most expensive tasks that exceed neither class.
+        """Return the batches found, each consisting of the most expensive tasks that exceed neither
+        of its classes.
 
-        Also return the task whose input each batch counts, and the steps that determine cost and
-        roles.
+        Also return the task whose input counts for each batch, and the steps that determine the
+        batch's cost and roles.
         """
         place = self._by_output.argsort()
         batches = []
@@ -260,7 +263,7 @@ class ColumnBound:
         )
 
     def _write_pairs(self) -> None:
-        """Bound the price of each node by the prices of the next nodes that exceed it in both
+        """Bound the price of each node by the prices of the next nodes that exceed the node in both
         lengths.
         """
         outputs = self._nodes[:, 1]
@@ -293,9 +296,10 @@ class ColumnBound:
         prices: _Prices | None = None,
         roles: tuple[Floats, Floats] | None = None,
     ) -> None:
-        """Add columns, with the task whose input each counts, and its steps of cost and of roles.
+        """Add a column for each batch, given the task whose input counts for the batch, and the
+        steps that determine its cost and roles.
 
-        The roles are given, or those that earn more than they cost.
+        If no roles are given, the batch has the roles that earn more than they cost.
         """
         count, ranges, nodes = len(batches), self._ranges, len(self._nodes)
         stages = np.empty((count, 4, len(self._ends) - 1))
@@ -343,8 +347,8 @@ class ColumnBound:
 
 
 def _partition(lengths: Floats, tasks: Ints, others: Ints, most: int) -> Ints:
-    """Return classes of increasing lengths: a task with the shortest length of each class, the end
-    of the class, and its smallest entry of `others`.
+    """Return classes of increasing lengths. Each class has a task with its shortest length, its
+    end, and its smallest entry of `others`.
     """
     starts = np.flatnonzero(np.diff(lengths, prepend=-1.0))
     if len(starts) > most:
@@ -354,7 +358,7 @@ def _partition(lengths: Floats, tasks: Ints, others: Ints, most: int) -> Ints:
 
 
 def _nodes(at: Stages) -> tuple[Floats, Floats]:
-    """Return the sorted nodes (input, output), and the weight of every node in the price of each
+    """Return the sorted nodes (input, output), and the weight of each node in the price of each
     task.
 
     The weights of a task add up to one.

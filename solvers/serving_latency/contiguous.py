@@ -1,7 +1,7 @@
-"""Contiguous batches of sorted tasks: the paper's recursion, and shortest paths.
+"""Contiguous batches of sorted tasks, found by the paper's recursion or as shortest paths.
 
-Both algorithms consider every way to end a batch, one prefix at a time, in slices that are short
-enough to react to time limits and interrupts.
+Each algorithm considers every way to end a batch, one prefix at a time. It runs in slices that are
+short enough to react to time limits and interrupts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ def algorithm_1_batches(
 ) -> tuple[list[Ints] | None, float]:
     """Return the batches and T_inf of Algorithm 1 for one speculation length.
 
-    Batches are arrays of sorted positions in ascending order, or None if no batches fit.
+    Batches are arrays of sorted positions in ascending order; the result is None if no batches fit
+    in memory.
     """
     kernels = budget.load("serving_latency.algorithm_1")
     at = stages(prepared, length, conservative=True)
@@ -51,12 +52,12 @@ def algorithm_1_batches(
 def additive_batches(
     at: Stages, weights: tuple[float, float], budget: Budget, order: Ints | None = None
 ) -> tuple[list[Ints] | None, float]:
-    """Return the batches that are contiguous in an order of the tasks and have the smallest
-    weighted stage time, and that time.
+    """Return the batches with the smallest weighted stage time among the batches that are
+    contiguous in a given order of the tasks, and that time.
 
-    Return None and infinity if no batches fit. In sorted order, which is the default, the result is
-    exact for conservative output lengths; in another order, only some sizes above 128 are tried.
-    The cost is O(K^2), or O(K b_max) if b_max is the size of the largest batch that fits.
+    Return None and infinity if no batches fit in memory. In sorted order, which is the default, the
+    result is exact for conservative output lengths. In any other order, only some sizes above 128
+    are tried. The cost is O(K b_max), where b_max <= K is the size of the largest batch that fits.
     """
     kernels = budget.load("serving_latency.paths")
     tasks = at.prepared.tasks
@@ -72,8 +73,8 @@ def additive_batches(
 
 
 def backtrack(start: Ints, order: Ints) -> list[Ints] | None:
-    """Return the batches, given the place in `order` at which the last batch of each prefix starts;
-    None if a required start is negative.
+    """Return the batches, given the place in `order` at which the last batch of each prefix starts.
+    Return None if a required start is negative.
     """
     batches = []
     end = len(order)

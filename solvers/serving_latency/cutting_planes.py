@@ -1,5 +1,5 @@
-"""Maximise a concave piecewise linear function over a product of simplices, by cutting planes in a
-trust region.
+"""A cutting-plane method with a trust region, which maximises a concave piecewise linear function
+over a product of simplices.
 
 Every evaluation at weights w returns a value and a gradient G, hence a cut: f(w') <= <G, w'> for
 all w', because the function is a minimum of linear functions (shortest paths). A linear program
@@ -19,7 +19,8 @@ from specopt.solvers.solver_status import termination_of
 
 
 class CuttingPlanes:
-    """Cutting-plane model that proposes weights from the values and gradients of earlier weights.
+    """Cutting-plane model that proposes weights, based on the values and gradients at earlier
+    weights.
 
     Parameters
     ----------
@@ -48,8 +49,8 @@ class CuttingPlanes:
         )
 
     def learn(self, weights: Floats, value: float, gradient: Floats) -> None:
-        """Add the cut f(w') <= <G, w'> of an evaluation, and move the centre there if its value is
-        the best so far.
+        """Add the cut f(w') <= <G, w'> from an evaluation, and move the centre to its weights if
+        its value is the best so far.
         """
         row = np.append(-gradient.ravel() / self._scale, 1.0)
         columns = np.arange(self._size + 1, dtype=np.int32)
@@ -65,7 +66,7 @@ class CuttingPlanes:
                 self._misses = 0
 
     def propose(self) -> Floats | None:
-        """Return the weights to try next, or None if no noticeable gain is left."""
+        """Return the weights to try next, or None if no noticeable gain is possible."""
         low = np.maximum(0.0, self.center - self._radius).ravel()
         high = np.minimum(1.0, self.center + self._radius).ravel()
         self._model.changeColsBounds(self._size, np.arange(self._size, dtype=np.int32), low, high)

@@ -1,14 +1,15 @@
-"""The optimal batches, pipeline order, speculation length and bandwidth, with proof.
+"""The method `exact`, which proves that batches, pipeline order, speculation length and bandwidth
+are optimal.
 
 Bandwidth is optimised separately (Eq. 27). With conservative output lengths, some optimal plan has
-batches that are contiguous in sorted input length: exchanging tasks into sorted order keeps all
-sizes and positions and raises no batch maximum.
+batches that are contiguous in sorted input length, because exchanging tasks into sorted order keeps
+all sizes and positions and raises no batch maximum.
 
 * Sequential and autoregressive serving: a step lasts the sum of its batches' stage times, in any
   order, so for every speculation length the optimum is a shortest path over prefixes.
-* Pipelined serving: the order matters. `specopt.solvers.serving_latency.pipelined` bounds and
-  enumerates.
-* A problem that leaves the mechanism open is the best of the three.
+* Pipelined serving: the order matters, so `specopt.solvers.serving_latency.pipelined` computes
+  bounds and enumerates the remaining plans.
+* If the problem leaves the mechanism open, the best plan over the three mechanisms is returned.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from specopt.solvers.serving_latency.stages import stages
 
 @dataclass(frozen=True)
 class Exact(ServingLatencyMethod):
-    """Prove optimality by Lagrangian bounds over pipeline positions, and enumerate the remaining
-    plans.
+    """Prove optimality by Lagrangian bounds over pipeline positions and by enumeration of the
+    remaining plans.
     """
 
     name = "exact"
@@ -42,7 +43,9 @@ class Exact(ServingLatencyMethod):
     supports_warm_start = True
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Solve the mechanisms without overlap first: their optimum prunes the pipelined search."""
+        """Solve the mechanisms without overlap first, because their optimum prunes the pipelined
+        search.
+        """
         budget.offer_warm_start()
         able = begun(problem, budget)
         bound = min(

@@ -1,18 +1,19 @@
-"""Known output lengths: batches of tasks that are similar in both input and output.
+"""The method `length-aware` for known output lengths, which batches tasks that are similar in both
+input and output length.
 
-A batch runs until its longest output is complete and is padded to its longest input, so its tasks
-should be similar in both lengths. Batches that finish early leave the pipeline to the others, so
-the pipeline order and overlap vary over time. For every speculation length, the method
+A batch is padded to its longest input and runs until its longest output is complete, so its tasks
+should be similar in both lengths. Batches that finish early leave the pipeline, so the pipeline
+order and the overlap vary over time. For every speculation length, the method
 
 1. computes the bound of `rebatching`, which rules out many speculation lengths;
 2. sorts the tasks by input, by output and by mixtures of both, and finds the contiguous batches of
    each order with the smallest sum of stage times (a shortest path), in several pipeline orders;
 3. improves the remaining plans by simulated annealing over single tasks, swaps, threshold cuts,
    splits, merges and the pipeline order, with most moves for the plans with the lowest latency;
-4. raises the bound by column generation, see `column_bound`, always for the candidate with the
-   lowest bound; for many tasks, before the annealing, which gains little there.
+4. raises the bound by column generation (see `column_bound`), always for the candidate with the
+   lowest bound. For many tasks, this step precedes the annealing, which then gains little.
 
-Rating a plan costs O(M^2) for M batches, independent of the number of decoding steps, see
+Rating a plan costs O(M^2) for M batches, independent of the number of decoding steps; see
 `specopt.solvers.serving_latency.kernels.plans`.
 """
 
@@ -69,8 +70,8 @@ class LengthAware(ServingLatencyMethod):
     Parameters
     ----------
     moves
-        Number of moves of the local search, for all speculation lengths together.
-        Problems with few tasks use fewer.
+        Number of moves of the local search, for all speculation lengths together. Fewer moves are
+        used if there are few tasks.
     rounds
         Number of linear programs solved to raise the bound, for all speculation lengths together.
     """
@@ -118,7 +119,7 @@ class _Candidate:
 
     @property
     def objective_bound(self) -> float:
-        """Lower bound on the total latency of these plans, in seconds."""
+        """Lower bound on the total latency of the candidate's plans, in seconds."""
         return self.bound + self.at.prepared.communication_seconds
 
     def plan(self) -> ServingLatencyPlan:
@@ -204,7 +205,7 @@ class _Search:
         }
 
     def _promising(self, candidates: list[_Candidate]) -> Iterator[_Candidate]:
-        """Yield the candidates whose bound is below the best plan known at that time."""
+        """Yield the candidates whose bound is below the objective of the best plan known so far."""
         for candidate in candidates:
             if candidate.objective_bound < self._best * (1 - 1e-12):
                 yield candidate
@@ -215,7 +216,7 @@ class _Search:
         return min(candidate.objective for candidate in self.candidates)
 
     def offer(self) -> None:
-        """Offer the best plan if it is better than the plans offered before."""
+        """Offer the best plan if it is better than all plans offered so far."""
         best = min(self.candidates, key=lambda candidate: candidate.objective, default=None)
         if best is None or not best.batches:
             return
@@ -228,7 +229,7 @@ class _Search:
         """Raise the lowest bound by column generation, as long as the bound increases.
 
         At most `ranges` ranges of steps are used. The candidate with the best plan comes first,
-        because its prices immediately raise the bounds of the others.
+        because its prices immediately raise the bounds of the other candidates.
         """
         from specopt.solvers.serving_latency.column_bound import RANGES, ColumnBound
 
@@ -265,8 +266,8 @@ class _Search:
     # ------------------------------------------------------------------ construction
 
     def _construct(self, candidate: _Candidate) -> None:
-        """Keep the best of the shortest paths over several orders, and rate its batches at other
-        lengths.
+        """Keep the best shortest path over several orders, and rate its batches at other
+        speculation lengths.
         """
         few = candidate.at.prepared.tasks <= _MANY
         for order in _orders(candidate.at):
@@ -279,7 +280,7 @@ class _Search:
                 self._take(other, candidate.slot, candidate.batches)
 
     def _rate_orders(self, candidate: _Candidate, batches: list[Ints]) -> None:
-        """Rate batches in several pipeline orders, and keep the best."""
+        """Rate batches in several pipeline orders, and keep the best plan."""
         at, count = candidate.at, len(batches)
         orders = [np.arange(count)]
         if at.overlap and count > 1:
@@ -345,8 +346,8 @@ class _Search:
 def _orders(at: Stages) -> list[Ints]:
     """Return several orders of the tasks, as arrays of sorted positions.
 
-    Tasks are ordered by input, by output, by mixtures of both ranks, and by classes of one length,
-    then the other length.
+    Tasks are ordered by input, by output, by mixtures of the two ranks, and by classes of one
+    length followed by the other length.
     """
     outputs = at.prepared.outputs
     tasks = len(outputs)

@@ -1,4 +1,6 @@
-"""Tasks that are served together to the end, in fixed batches that Algorithm 1 plans with O_max."""
+"""Function that serves a set of tasks to the end, in fixed batches that Algorithm 1 plans with
+O_max.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Functions that the methods of serving latency share: conditions, an initial plan, the
-certificate, and the best of several mechanisms.
+"""Code shared by the methods for serving latency: conditions, an initial plan, the certificate, and
+the choice of the best mechanism.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ KNOWN = only("output_lengths", "known", "{} output lengths")
 
 @dataclass(frozen=True)
 class ServingLatencyMethod(ServingMethod):
-    """Base class of the methods for `serving-latency`."""
+    """Base class of the methods for `serving-latency` problems."""
 
     solves = ServingLatencyProblem
     serves: ClassVar[tuple[Condition, ...]] = (ONE_RATE, GIVEN)
@@ -56,11 +56,11 @@ class ServingLatencyMethod(ServingMethod):
 
     @classmethod
     def conditions(cls) -> tuple[Condition, ...]:
-        """Return the conditions on the way tasks are served, followed by all others."""
+        """Return the conditions on the way tasks are served, followed by all other conditions."""
         return (*cls.serves, *cls.forms, *super().conditions())
 
     def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return the memory needed, in bytes, including tabled stage times of batches of all
+        """Return the memory needed, in bytes, including tables of stage times for batches of all
         sizes.
         """
         needed = super().bytes_needed(problem)
@@ -70,10 +70,10 @@ class ServingLatencyMethod(ServingMethod):
         return needed | {"input_tokens": 16.0 * problem.tasks**2 * steps}
 
     def seconds_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return the time to judge a plan, in seconds.
+        """Return how long judging a plan takes, in seconds.
 
-        The time is proportional to the number of decoding steps at the longest speculation length,
-        of tasks or of batches.
+        The time is proportional to the number of decoding steps, of tasks or of batches, at the
+        longest speculation length.
         """
         steps = np.stack(problem.scenarios) / problem.tokens_per_step(
             problem.max_speculation_length or 0
@@ -89,8 +89,8 @@ class ServingLatencyMethod(ServingMethod):
 
 
 def begun(problem: ServingLatencyProblem, budget: Budget) -> list[Prepared]:
-    """Return the problem under each mechanism for which plans exist, and offer a first plan for
-    each.
+    """Return the problem's arrays under each mechanism for which plans exist, and offer a first
+    plan for each mechanism.
     """
     options = able(problem, Prepared)
     for prepared in options:
@@ -101,9 +101,9 @@ def begun(problem: ServingLatencyProblem, budget: Budget) -> list[Prepared]:
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
     """Offer the best trivial plan: batches as large as memory allows, or each task alone.
 
-    The plan uses one speculation length. The first trivial plan is the fallback; later plans that a
-    bound rules out are not judged. Without a bound, lengths increase while the latency is close to
-    the best. Plans are omitted if their bounds take too long.
+    The plan uses one speculation length. The first trivial plan is always judged; later plans are
+    not judged if a bound rules them out. Without a bound, speculation lengths increase while the
+    latency stays close to the best. Plans are omitted if their bounds take too long.
     """
     batches = quick_batches(prepared)
     if batches is None:
@@ -125,7 +125,9 @@ def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
 
 
 def certify(prepared: Prepared, plan: ServingLatencyPlan, budget: Budget) -> Outcome:
-    """Return the outcome of a heuristic's plan, with a bound on every plan under its mechanism."""
+    """Return the outcome for a heuristic's plan, with a bound on every plan under the same
+    mechanism.
+    """
     budget.offer(plan)
     return Outcome(plan=plan, bound=lower_bound(prepared, budget))
 

@@ -1,12 +1,12 @@
-"""A readable reference for problem (24) of paper 1: a mixed-integer linear program, stated in Pyomo
-and solved by HiGHS.
+"""A readable reference for problem (24) of paper 1, formulated as a mixed-integer linear program in
+Pyomo and solved by HiGHS.
 
 There is one program per mechanism and speculation length l. The program makes no assumptions about
 optimal plans: batches need not be contiguous in sorted input length, and tasks are assigned to
-pipeline positions freely. All decoding steps are in the model, so it suits small problems, as an
-oracle for the other methods and as a starting point for other formulations. `milp` solves it with
-ranges of steps that share their variables, and splits a range if the critical batches change within
-it.
+pipeline positions freely. All decoding steps are in the model, so the program suits small problems,
+as an oracle for the other methods and as a starting point for other formulations. The method `milp`
+solves the program with ranges of steps that share their variables, and splits a range if the
+critical batches change within the range.
 
 The products in T(b, F) = c1 b F + c2 and the maxima of a batch (Eq. 8, 17) become linear because
 each position uses a *shape* from a list. A shape is the size, padded input length and longest
@@ -44,7 +44,9 @@ from specopt.solvers.serving_method import ONE_RATE, able, quick_batches
 MAX_STEPS = 2_000
 
 UNITS = 100.0
-"""Best known T_inf, in a program's own unit of time; the tolerances of HiGHS are absolute."""
+"""Best known T_inf in a program's own unit of time, which is chosen because the tolerances of HiGHS
+are absolute.
+"""
 
 
 @dataclass(frozen=True)
@@ -52,16 +54,16 @@ class Milp(ByProgram, ServingLatencyMethod):
     """The readable reference, with assignment to positions, batch shapes and the recursion of Eq.
     20.
 
-    Practical sizes are up to 4 tasks with all speculation lengths and 6 tasks with a given length,
-    which take some seconds. A request to stop is noticed between programs; Ctrl-C and the time
-    limit are noticed during a program.
+    Practical sizes are up to 4 tasks with all speculation lengths, and up to 6 tasks with a given
+    length; such problems take some seconds. A request to stop is noticed between programs; Ctrl-C
+    and the time limit are noticed during a program.
 
     Parameters
     ----------
     length
-        Speculation length of the plan; None tries all. The bound holds for every plan in either
-        case, because a simple bound covers the lengths that were not solved. `bound_at_length` in
-        the stats holds for the given length only.
+        Speculation length of the plan; if it is None, all lengths are tried. The bound holds for
+        every plan in either case, because a simple bound covers the lengths that were not solved.
+        `bound_at_length` in the stats holds for the given length only.
     """
 
     length: PositiveInt | None = None
@@ -86,8 +88,8 @@ class Milp(ByProgram, ServingLatencyMethod):
     )
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Solve a program for every mechanism and speculation length, in order of their best simple
-        plans.
+        """Solve a program for every mechanism and speculation length, starting with those that have
+        the best simple plans.
         """
         start: dict[Case, float] = {}
         bounds: dict[Case, float] = {}
@@ -134,7 +136,7 @@ class Milp(ByProgram, ServingLatencyMethod):
         return f"a max_speculation_length of {longest}, below {self.length}"
 
     def _steps(self, problem: ServingLatencyProblem) -> int:
-        """Return the maximum number of decoding steps of the plans considered."""
+        """Return the maximum number of decoding steps over the plans considered."""
         if ONE_RATE.clash(self, problem):
             return 0  # refused for another reason
         options = (prepare(problem, mechanism) for mechanism in problem.mechanisms)
@@ -147,8 +149,8 @@ class Milp(ByProgram, ServingLatencyMethod):
 
 
 def simple_batches(prepared: Prepared) -> list[list[list[int]]]:
-    """Return simple initial plans: batches as large as memory allows, and all equal sizes that
-    fit.
+    """Return simple initial plans: batches as large as memory allows, and batches of every equal
+    size that fits.
     """
     quick = quick_batches(prepared)
     assert quick is not None, "every task fits alone"
@@ -159,7 +161,7 @@ def simple_batches(prepared: Prepared) -> list[list[list[int]]]:
 class Shape(NamedTuple):
     """Size b of a batch, and the lengths to which the batch is padded (Eq. 8, 11).
 
-    These determine the stage times and the memory of the batch.
+    The size and the lengths determine the batch's stage times and memory.
     """
 
     size: int
@@ -189,7 +191,7 @@ class Case:
 
     @cached_property
     def shapes(self) -> list[Shape]:
-        """Shapes that a batch can have and that fit the memory (Eq. 9-10)."""
+        """Shapes that a batch can have and that fit in memory (Eq. 9-10)."""
         inputs, outputs = self.prepared.inputs, self.prepared.outputs
         found = []
         for padded, longest in product(np.unique(inputs), np.unique(outputs)):
@@ -229,8 +231,8 @@ class Case:
 
     @property
     def first_ranges(self) -> Ints:
-        """First steps, from 0, of the prefill and of the ranges between steps at which some shape
-        finishes.
+        """First steps, counted from 0, of the prefill and of the ranges between steps at which some
+        shape finishes.
         """
         outputs = np.array([shape.longest_output for shape in self.shapes])
         done = self.prepared.steps_of(outputs, self.length)
@@ -238,7 +240,7 @@ class Case:
 
     def halved(self, starts: Ints, plan: ServingLatencyPlan) -> Ints:
         """Return the first steps of ranges, after halving every range in which a plan takes longer
-        than its summed stage times do.
+        than its summed stage times suggest.
         """
         prepared = self.prepared
         rank = prepared.order.argsort()
@@ -259,7 +261,9 @@ class Case:
         return np.sort(np.append(starts, (starts + width // 2)[loose]))
 
     def takes(self, shape: Shape, task: int) -> bool:
-        """Return whether a task may join a batch of a shape: tasks are padded, never cut."""
+        """Return whether a task may join a batch with the given shape; tasks are padded, but never
+        cut.
+        """
         prepared = self.prepared
         return bool(
             prepared.inputs[task] <= shape.padded_input
@@ -269,8 +273,9 @@ class Case:
     def simple_bound(self) -> float:
         """Return a simple lower bound on the objective.
 
-        The bound sums each task's share of the cheapest batch that it may join. Each stage is busy
-        for the sum of its batches' times, and each batch divides its time equally among its tasks.
+        The bound sums each task's share of the cheapest batch that the task may join. Each stage is
+        busy for the sum of its batches' times, and each batch divides its time equally among its
+        tasks.
         """
         draft, verify = self.stages.sum(axis=2)
         loads = [draft, verify] if self.prepared.overlap else [draft + verify]
@@ -282,7 +287,7 @@ class Case:
 
 
 def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
-    """Return the program of one case as a Pyomo model.
+    """Return the program for one case as a Pyomo model.
 
     Parameters
     ----------
@@ -291,8 +296,8 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
     known
         Total latency above which plans are not of interest, in seconds.
     starts
-        First steps, from 0, of ranges whose steps share their variables, which is a relaxation;
-        None means that each step has its own variables.
+        First steps, counted from 0, of ranges whose steps share their variables, which is a
+        relaxation. If it is None, each step has its own variables.
     """
     import pyomo.environ as pyo
 
@@ -370,13 +375,14 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
 
 
 def _follow(program: Any, draft: Floats, verify: Floats, overlap: bool) -> None:
-    """Constrain the stages of every step to follow each other (Eq. 20)."""
+    """Add constraints that the stages of every step follow each other (Eq. 20)."""
     import pyomo.environ as pyo
 
     def seconds(stage: Floats, m: int, n: int) -> Any:
         """Return the stage time of position m at step n (Eq. 13-14, 18-19).
 
-        The time is that of the position's shape, and 0 if the position is empty or has finished.
+        The time is determined by the position's shape; it is 0 if the position is empty or has
+        finished.
         """
         return sum(
             float(stage[s, n - 1]) * program.has[m, s]
@@ -385,7 +391,7 @@ def _follow(program: Any, draft: Floats, verify: Floats, overlap: bool) -> None:
         )
 
     def before(done: Any, m: int, n: int) -> Any:
-        """Return the time at which a stage is free for position m; 0 for the first position."""
+        """Return the time at which a stage is free for position m, or 0 for the first position."""
         return done[m - 1, n] if m > 1 else 0.0
 
     def always(rule: Callable[[Any, int, int], Any]) -> Any:
@@ -421,21 +427,21 @@ def solve_case(
     stats: dict[str, int],
     solver: str = HIGHS,
 ) -> Termination:
-    """Offer the best plan of one case if it beats the incumbent, raise the bound of the case, and
-    return why HiGHS stopped.
+    """Offer the best plan for one case if it beats the incumbent, raise the bound of the case, and
+    return the reason why HiGHS stopped.
 
     Steps are initially combined in ranges: a range takes at least as long as its critical batches
-    take in total. If the plan found takes longer, because these batches change from step to step,
-    the range is halved, until the plan does not take longer.
+    take in total. If the plan found takes longer because the critical batches change from step to
+    step, the range is halved, and this is repeated until the plan does not take longer.
 
-    Modified in place: bounds, stats.
+    The dictionaries `bounds` and `stats` are modified in place.
     """
     starts = case.first_ranges
     while True:
         assert budget.objective is not None
         program = formulate(case, budget.objective, starts)
         budget.check()
-        # its rows are times that follow each other; shapes cover memory
+        # all constraints are times that follow each other; shapes cover memory
         solved = solve_program(program, budget, 1e-9, solver=solver)
         stats["programs"] += 1
         stats["nodes"] += solved.nodes
@@ -459,16 +465,16 @@ def solve_case(
 def state(
     problem: ServingLatencyProblem, length: int | None = None, mechanism: Mechanism | None = None
 ) -> Any:
-    """Return the program of one mechanism and one speculation length.
+    """Return the program for one mechanism and one speculation length.
 
     Parameters
     ----------
     problem
         Problem to formulate.
     length
-        Speculation length l; None selects the length at which simple batches are best.
+        Speculation length l; if it is None, the length at which simple batches are best is used.
     mechanism
-        Mechanism, if the problem allows several; None selects the first one allowed.
+        Mechanism; if it is None, the first mechanism that the problem allows is used.
 
     Raises
     ------
@@ -477,7 +483,7 @@ def state(
     InvalidInput
         If the problem does not have this length or mechanism.
     Infeasible
-        If some task does not fit any batch.
+        If some task does not fit in any batch.
     """
     clashes = (one.clash(None, problem) for one in (*Milp.serves, *Milp.forms))
     reason = next(filter(None, clashes), None)
@@ -506,7 +512,7 @@ def state(
 
 
 def read(problem: ServingLatencyProblem, program: Any, value: Value) -> ServingLatencyPlan:
-    """Return the plan that a solution of the program describes."""
+    """Return the plan described by a solution of the program."""
     case: Case = program.case
     batches = [
         [k for k in program.tasks if value(program.joins[k, m]) > 0.5] for m in program.positions

@@ -3,23 +3,23 @@
 For conservative output lengths, some optimal plan has contiguous batches, but their pipeline order
 is free. For every speculation length l and number of batches M, the search
 
-1. discards (l, M) by bounds: each stage's own work (`bound`), then with the first and the last
-   batch singled out;
+1. discards (l, M) by bounds on each stage's own work (see `bound`), then by bounds that single out
+   the first and the last batch;
 2. raises a Lagrangian bound over pipeline positions, a shortest path over (prefix, occupied
    positions), see `specopt.solvers.serving_latency.kernels.bounds`; every path is a plan, which is
    rated exactly. The first paths distinguish a few of the first and last positions and pool the
    positions between them. If there are many blocks, the paths run over cells of tasks
    (`specopt.solvers.serving_latency.blocks`); the lowest bound is refined by more positions and
    finer cells;
-3. enumerates the rest: all ways to cut the tasks and to place blocks at the distinguished positions
-   whose bounds stay below the incumbent (`specopt.solvers.serving_latency.positions`), then all
-   orders of the pooled blocks (`specopt.solvers.serving_latency.kernels.orders`). The enumeration
-   is abandoned if it takes longer than the bound did, because another distinguished position prunes
-   more.
+3. enumerates the remaining plans: all ways to cut the tasks and to place blocks at the
+   distinguished positions whose bounds stay below the incumbent
+   (`specopt.solvers.serving_latency.positions`), then all orders of the pooled blocks
+   (`specopt.solvers.serving_latency.kernels.orders`). The enumeration is abandoned if it takes
+   longer than the computation of the bound did, because another distinguished position prunes more.
 
 Step 3 is a proof. For very few tasks, every plan is rated, which compiles only one kernel. Numbers
 of batches above `LARGEST_APART` are bounded and enumerated together. A certified gap remains if
-there are so many tasks that paths over all blocks would become too large.
+there are so many tasks that the shortest paths over all blocks would be too large to compute.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _NODES = 20_000  # enumeration nodes per kernel call, and before other weights a
 # minimum work of an enumeration before it is abandoned, in entries of shortest paths
 _PATIENCE = 60_000_000
 _FINE_RANGES = 64  # of decoding steps, for bounds on orders
-# fraction of the gap: a part is enumerated if its last refinement raised its bound by less
+# fraction of the gap; a part is enumerated if its last refinement raised its bound by less
 _SLOW = 0.2
 _NEAR = 0.004  # largest relative gap for enumeration; a larger gap leaves too much
 _LEAVES = 2048  # leaves per kernel call
@@ -89,8 +89,8 @@ _SECONDS_PER_PAIR = 2e-8  # per pair of blocks, to sort them in advance
 
 @dataclass
 class Part:
-    """The plans with one speculation length and one number of batches, and a lower bound on their
-    T_inf.
+    """The plans with one speculation length and one number of batches, with a lower bound on the
+    T_inf of these plans.
     """
 
     bound: float
@@ -115,7 +115,7 @@ class Part:
         self.weights[:, -1] += 1.0 - self.first_weight
 
     def positions(self, another: bool = False) -> Positions:
-        """Return the positions that the part distinguishes, optionally with another special
+        """Return the positions that the part distinguishes, optionally with one more special
         position.
         """
         specials = self.specials + another
@@ -124,7 +124,9 @@ class Part:
         )
 
     def places(self, positions: Ints) -> Floats:
-        """Return numbers that order blocks by position, with equal numbers in the pool."""
+        """Return numbers that order blocks by position; all blocks in the pool have the same
+        number.
+        """
         return np.where(positions == self.specials, self.front - 0.5, positions)
 
 
@@ -141,8 +143,8 @@ def _johnson(draft: Floats, verify: Floats, places: Floats) -> Ints:
 class PipelinedSearch:
     """Branch and bound over speculation lengths, numbers of batches, cuts and pipeline orders.
 
-    `floor` is a lower bound on the objective of the problem's other mechanisms; infinite if there
-    are none.
+    `floor` is a lower bound on the objective under the problem's other mechanisms; it is infinite
+    if there are no other mechanisms.
     """
 
     def __init__(self, prepared: Prepared, budget: Budget, floor: float = math.inf) -> None:
@@ -172,7 +174,7 @@ class PipelinedSearch:
 
     @property
     def cut(self) -> float:
-        """T_inf at and above which a plan is not a worthwhile improvement."""
+        """T_inf at or above which a plan is not a worthwhile improvement."""
         return self.best - max(self.budget.gap, TOLERANCE) * (
             self.best + self.prepared.communication_seconds
         )
@@ -186,7 +188,7 @@ class PipelinedSearch:
         return min(unimproved, self.dropped, *parts) + communication
 
     def run(self) -> float:
-        """Search until everything is proven, the gap is reached or only pooled parts are left;
+        """Search until the optimum is proven, the gap is reached or only pooled parts are left;
         return the bound.
         """
         alone = math.factorial(min(self.prepared.tasks, 8)) * len(self.prepared.lengths)
@@ -220,7 +222,7 @@ class PipelinedSearch:
         return self.bound
 
     def certify(self) -> float:
-        """Return the bound of the whole mechanism without searching for plans.
+        """Return the bound for the whole mechanism without a search for plans.
 
         The lowest bound of a part is raised until it stops increasing.
         """
@@ -234,7 +236,9 @@ class PipelinedSearch:
         return self.bound
 
     def _prune(self) -> bool:
-        """Drop the parts whose bound has reached the incumbent; return whether any are left."""
+        """Drop the parts whose bound has reached the incumbent, and return whether any parts are
+        left.
+        """
         for part in [part for part in self.open if part.bound >= self.cut]:
             self._drop(part)
         return bool(self.open)
@@ -245,7 +249,7 @@ class PipelinedSearch:
         self.dropped = min(self.dropped, max(part.bound, self.cut))
 
     def _report(self) -> None:
-        """Report the bound, and stop on request or if time has run out."""
+        """Report the bound, and stop if a stop was requested or time has run out."""
         self.budget.improve_bound(min(self.bound, self.floor))
         self.budget.check()
 
@@ -271,8 +275,8 @@ class PipelinedSearch:
         self._report()
 
     def _bound_stages(self, part: Part) -> None:
-        """Bound a part by the work of each stage alone: T_n >= sum_m T^d and T_n >= sum_m T^v (Eq.
-        20).
+        """Bound a part by the work of each stage alone, since T_n >= sum_m T^d and T_n >= sum_m T^v
+        (Eq. 20).
         """
         for weights in ((1.0, 0.0), (0.0, 1.0)):
             if part.bound < self.cut:
@@ -281,7 +285,7 @@ class PipelinedSearch:
                 part.bound = max(part.bound, seconds)
 
     def _split_open(self) -> None:
-        """Bound every number of batches of the open parts separately."""
+        """Compute a separate bound for every number of batches in the open parts."""
         self._prune()
         parts = []
         for part in self.open:
@@ -291,8 +295,8 @@ class PipelinedSearch:
         self._prune()
 
     def _split(self, part: Part) -> list[Part]:
-        """Bound every number of batches separately, with weights on the first and the last position
-        only.
+        """Compute a separate bound for every number of batches in a part, with weights on the first
+        and the last position only.
         """
         cap = self._largest_apart + 1
         bounds = np.full(cap + 1, part.bound)
@@ -318,8 +322,8 @@ class PipelinedSearch:
 
     @property
     def _largest_apart(self) -> int:
-        """Largest number of batches whose plans are bounded separately; the shortest path over 2^M
-        masks limits it.
+        """Largest number of batches whose plans are bounded separately, limited by the size of the
+        shortest path over 2^M masks.
         """
         fitting = (
             m
@@ -330,11 +334,11 @@ class PipelinedSearch:
 
     @property
     def _entries(self) -> int:
-        """Number of blocks that fit the memory."""
+        """Number of blocks that fit in memory."""
         return int(self.width.sum())
 
     def _fewest_batches(self) -> int:
-        """Return the minimum number of batches that fit.
+        """Return the minimum number of batches with which all tasks fit in memory.
 
         Batches are as large as possible, starting from the longest input.
         """
@@ -345,7 +349,7 @@ class PipelinedSearch:
         return count
 
     def _tables(self, length: int, cells: int = 0) -> Tables:
-        """Return the tables of one speculation length, over all blocks or, if possible, over fewer
+        """Return the tables for one speculation length, over all blocks or, if possible, over fewer
         cells.
         """
         if (length, cells) not in self.tables:
@@ -360,9 +364,7 @@ class PipelinedSearch:
         return self.tables[length, cells]
 
     def _hold_tables(self) -> None:
-        """Reserve memory for the tables of another speculation length, and check the time to fill
-        them.
-        """
+        """Check that memory and time suffice for the tables of one more speculation length."""
         entries = float(self.width.max() + 1) * len(self.width)
         self.budget.hold(
             "input_tokens (pairs of tasks that may share a batch)", _BYTES_PER_ENTRY * entries
@@ -372,8 +374,8 @@ class PipelinedSearch:
         self.budget.check(_SECONDS_PER_ENTRY * self._entries)
 
     def _cells(self, part: Part) -> int:
-        """Return the number of cells that the part's effort allows for its shortest path; 0 for all
-        blocks.
+        """Return the number of cells that the part's effort allows for its shortest path; 0 means
+        all blocks.
         """
         size = self._entries * part.positions().steps
         if size <= part.effort or not self.coarse:
@@ -384,12 +386,12 @@ class PipelinedSearch:
     # ------------------------------------------------------------------ incumbents
 
     def _rate(self, length: int, ends: Ints, sizes: Ints) -> float:
-        """Return T_inf of blocks in pipeline order, and keep the plan if it is the best so far."""
+        """Return T_inf for blocks in pipeline order, and keep the plan if it is the best so far."""
         return float(self._rate_all(length, ends[None, :], sizes[None, :])[0])
 
     def _rate_all(self, length: int, ends: Ints, sizes: Ints) -> Floats:
-        """Return T_inf of several sequences with the same number of blocks; keep the best if it
-        improves.
+        """Return T_inf for several sequences with the same number of blocks, and keep the best
+        sequence if it improves on the best plan.
         """
         count, blocks = ends.shape
         out = np.empty(count)
@@ -409,12 +411,14 @@ class PipelinedSearch:
         return out
 
     def _keep(self, seconds: float, batches: Batches, length: int) -> None:
-        """Keep and offer a plan with T_inf of some seconds, which is the best so far."""
+        """Keep and offer a plan, whose T_inf is `seconds` and the best so far."""
         self.best = seconds
         self.budget.offer(self.prepared.plan(batches, length))
 
     def _improve(self, length: int, ends: Ints, sizes: Ints) -> None:
-        """Run simulated annealing from blocks in pipeline order as long as it helps."""
+        """Run simulated annealing from a plan, given as blocks in pipeline order, as long as the
+        plan improves.
+        """
         ranks, place, count = np.arange(self.prepared.tasks), np.argsort(ends), len(ends)
         plan = np.stack([np.repeat(place, sizes[place]), ranks] * 2)
         counts, seconds = np.array([count] * 2), np.array([self._rate(length, ends, sizes)] * 2)
@@ -436,7 +440,9 @@ class PipelinedSearch:
                 return
 
     def _rate_every_plan(self) -> None:
-        """Rate every way to cut the tasks and to order the blocks, at every speculation length."""
+        """Rate every way to cut the tasks into blocks and to order the blocks, at every speculation
+        length.
+        """
         tasks = self.prepared.tasks
         for blocks in range(1, tasks + 1):
             cuts = np.array(
@@ -509,10 +515,10 @@ class PipelinedSearch:
         part.work += paths.work
 
     def _rate_path(self, part: Part, tables: Tables, path: Path, near: float = 1.001) -> None:
-        """Rate the plan of a shortest path; pooled blocks follow Johnson's rule between the special
-        blocks.
+        """Rate the plan of a shortest path. Between the special blocks, the pooled blocks follow
+        Johnson's rule.
 
-        A plan that is close to the best is improved by local search.
+        A plan that is close to the best plan is improved by local search.
         """
         ends, sizes, positions = path
         draft, verify = tables.times(ends, sizes)
@@ -532,7 +538,8 @@ class PipelinedSearch:
     def _try_orders(self, part: Part, path: Path, nodes: float) -> tuple[int, bool]:
         """Try all orders of a path whose Johnson bounds stay below the incumbent.
 
-        Give up after some nodes. Return the number of nodes, and whether all orders were tried.
+        Give up after `nodes` nodes. Return the number of nodes used, and whether all orders were
+        tried.
         """
         at, count = stages(self.prepared, part.length), path.shape[1]
         starts = range_starts(int(at.steps[0]), _FINE_RANGES)
@@ -580,7 +587,7 @@ class PipelinedSearch:
                     taken, ended = self._try_orders(part, path, nodes)
                     ordering += ENTRIES_PER_NODE * taken
                     complete &= ended
-            if self.best < before:  # less is left than it seemed
+            if self.best < before:  # fewer plans are left than it seemed
                 patience = search.work + ordering + allowance
             self._report()
             if not search.done:

@@ -1,16 +1,17 @@
 """Bounds over pipeline positions, and an enumeration that several bounds prune together.
 
-Any weights of the critical positions bound all plans. The values of their shortest path also bound
-every way to continue from a prefix and the positions taken, see
+Any weights of the critical positions yield a bound on all plans. The values of the corresponding
+shortest path also bound every way to continue from a prefix and a set of occupied positions; see
 `specopt.solvers.serving_latency.kernels.bounds`. The weights with the best bound at the root are
-not the best elsewhere: a beginning that drafts long before its first special position is best
-bounded by weights on that position. So the depth-first search keeps the values of several weights
-and prunes by each. If the search does not end soon, it adds the weights that best bound its current
-branch.
+not the best elsewhere: if a partial plan drafts for long before its first special position, weights
+on that position yield the best bound. So the depth-first search keeps the values for several
+weights and prunes with each of them. If the search does not end soon, it adds the weights with the
+best bound on its current branch.
 
-Threads share the long computations such that no result depends on their order or number. They share
-the independent states of a shortest path, and branches of the search. Branches are split and
-searched in rounds, with the incumbent and the weights at the beginning of each round.
+Threads share the long computations in such a way that no result depends on the order or number of
+threads. The threads share the independent states of a shortest path, and the branches of the
+search. Branches are split and searched in rounds, with the incumbent and the weights at the
+beginning of each round.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _WEIGHTS = 12  # maximum number of weights that prune together
 _KEPT = 20_000_000  # maximum number of entries of their values
 _ROUNDS = 8  # evaluations to find new weights
 _LARGE = 10_000_000  # entries of shortest paths above which threads share them
-_BRANCHES = 4  # enumeration branches searched side by side, regardless of the number of workers
+_BRANCHES = 4  # enumeration branches searched in parallel, regardless of the number of workers
 LEAVES = 256  # leaves per kernel call
 _NOTHING = np.zeros((3, 0), np.int64)
 
@@ -52,7 +53,7 @@ class Positions:
     pool
         Number of blocks in the pool.
     more
-        Whether the pool may contain any number of blocks; then `pool` is 0.
+        Whether the pool may contain any number of blocks; if so, `pool` is 0.
     """
 
     front: int
@@ -67,7 +68,9 @@ class Positions:
 
     @property
     def steps(self) -> int:
-        """Number of steps of a shortest path per block: states times positions."""
+        """Number of steps per block in a shortest path, which is the number of states times
+        positions.
+        """
         return self.states * (self.specials + 1)
 
 
@@ -102,10 +105,10 @@ class PathBound:
             ]
 
     def evaluate(self, weights: Floats, start: Ints = _NOTHING) -> tuple[float, Path, Floats]:
-        """Return the bound on all plans that begin with some blocks (ends, sizes, positions), its
-        path and its gradient.
+        """Return the bound on all plans that begin with the blocks `start` (ends, sizes,
+        positions), with the path and the gradient of the bound.
 
-        Costs by position and values by state are stored in `table` and `value`.
+        The costs by position are stored in `table`, and the values by state in `value`.
         """
         entries = float(self.tables.entries * self.at.steps)
         if entries * _SECONDS_PER_ENTRY > self.budget.remaining:  # a path cannot be interrupted
@@ -126,8 +129,8 @@ class PathBound:
 
 
 def _levels(branch: Any) -> int:
-    """Return the number of open levels of a branch after its first level; negative if the branch is
-    finished.
+    """Return the number of open levels of a branch after its first level, which is negative if the
+    branch is finished.
     """
     return int(branch.state[0] - branch.state[2])
 
@@ -173,14 +176,15 @@ class Enumeration:
 
     @property
     def work(self) -> float:
-        """Work so far, in entries of shortest paths."""
+        """Work done so far, in entries of shortest paths."""
         return self.bound.work + ENTRIES_PER_NODE * self.nodes
 
     def advance(self, nodes: int, upper: float) -> list[Path]:
-        """Continue for a number of nodes, and return the paths found whose bound is below `upper`.
+        """Continue the search for a number of nodes, and return the paths found whose bound is
+        below `upper`.
 
-        A search that does not end immediately is split where most is left. No branch depends on the
-        results of other branches in the meantime.
+        A search that does not end immediately is split where most of the work is left. In the
+        meantime, no branch depends on the results of other branches.
         """
         bound = self.bound
         while self.nodes > 0 and len(self._branches) < _BRANCHES:
@@ -214,8 +218,8 @@ class Enumeration:
         return paths
 
     def sharpen(self, upper: float) -> None:
-        """Find and keep the weights that best bound the plans that begin like a third of a current
-        path.
+        """Find and keep the weights with the best bound on the plans that begin like a third of a
+        current path.
 
         Close that part of the search if its bound reaches `upper`.
         """
@@ -244,8 +248,8 @@ class Enumeration:
             weights = proposal
 
     def _slot(self) -> int:
-        """Return the slot for other weights: a free slot, or else the slot that recently closed the
-        fewest branches.
+        """Return the slot for new weights: a free slot if there is one, otherwise the slot that has
+        recently closed the fewest branches.
         """
         if self._kept < len(self._tables):
             self._kept += 1

@@ -1,4 +1,4 @@
-"""A problem of serving latency as sorted tasks and arrays, for the methods and the kernels."""
+"""Serving latency problems as sorted tasks and arrays, for the methods and the kernels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Batches = Sequence[list[int] | Ints]
 
 @dataclass(frozen=True)
 class Prepared(PreparedServing):
-    """A problem of serving latency under one mechanism, as arrays for the kernels."""
+    """A serving latency problem under one mechanism, in the form of arrays for the kernels."""
 
     problem: ServingLatencyProblem
 
@@ -34,7 +34,7 @@ class Prepared(PreparedServing):
     def tabled(self) -> bool:
         """Whether stage times are tabled.
 
-        Measured passes, and the rounds of the slowest task, have no closed form.
+        The durations of measured passes, and the rounds of the slowest task, have no closed form.
         """
         return bool(self.problem.tables) or self.problem.rounds == "slowest"
 
@@ -45,9 +45,9 @@ class Prepared(PreparedServing):
 
     @cached_property
     def lengths(self) -> Sequence[int]:
-        """Speculation lengths that save a step for some task.
+        """Speculation lengths that save a step for at least one task.
 
-        With the same number of steps, longer drafts do not save time.
+        Longer drafts save no time if the number of steps stays the same.
         """
         problem = self.problem
         every = self.served_lengths
@@ -79,9 +79,10 @@ class Prepared(PreparedServing):
         return expected_tokens_per_step(self.problem.common_rate, length)
 
     def batch_steps(self, outputs: Floats | Ints, length: int) -> int:
-        """Return the decoding steps of a batch of tasks with these output lengths (Eq. 8).
+        """Return the number of decoding steps of a batch of tasks with the given output lengths
+        (Eq. 8).
 
-        If rounds are those of the slowest task, return the steps of the slowest task.
+        If the slowest task determines the rounds, return the number of steps of that task.
         """
         if self.problem.rounds == "slowest":
             rate = self.problem.common_rate if length else 0.0
@@ -89,12 +90,12 @@ class Prepared(PreparedServing):
         return decoding_steps(int(outputs.max()), self.tokens_per_step(length))
 
     def steps_of(self, outputs: Floats, length: int) -> Ints:
-        """Return the decoding steps for each of several output lengths (Eq. 8)."""
+        """Return the number of decoding steps for each of several output lengths (Eq. 8)."""
         return all_decoding_steps(outputs, self.tokens_per_step(length))
 
     def largest(self, padded: float, outputs: float) -> int:
-        """Return the size of the largest batch with these lengths that fits the memory; 0 if no
-        task fits.
+        """Return the size of the largest batch with the given lengths that fits in memory, or 0 if
+        no task fits.
         """
         sizes = range(1, self.tasks + 1)
         return bisect.bisect_left(
@@ -104,8 +105,8 @@ class Prepared(PreparedServing):
     def plan(
         self, batches: Batches, length: int, shares: Floats | None = None
     ) -> ServingLatencyPlan:
-        """Return a plan from batches of *sorted positions*, in pipeline order; the default shares
-        are optimal.
+        """Build a plan from batches of *sorted positions*, given in pipeline order; if `shares` is
+        None, the optimal shares are used.
         """
         order = self.order.tolist()
         return ServingLatencyPlan(
@@ -114,7 +115,7 @@ class Prepared(PreparedServing):
         )
 
     def slots(self, plan: ServingLatencyPlan) -> Ints:
-        """Return the batch of every sorted position in a plan, by number."""
+        """Return the number of the batch that contains each sorted position in a plan."""
         found = np.empty(self.tasks, np.int64)
         for number, batch in enumerate(plan.batches):
             found[list(batch)] = number
@@ -125,12 +126,14 @@ prepare = Prepared.of
 
 
 def slices_of(tasks: int, size: int) -> list[list[int]]:
-    """Return batches of consecutive sorted positions of one size; the last batch has the rest."""
+    """Return batches of consecutive sorted positions, each of the given size; the last batch
+    contains the remaining positions.
+    """
     return [list(range(first, min(first + size, tasks))) for first in range(0, tasks, size)]
 
 
 def feasible(prepared: Prepared, batches: Batches) -> bool:
-    """Return whether every batch fits the memory."""
+    """Return whether every batch fits in memory."""
     return all(
         prepared.fits(len(batch), prepared.inputs[batch].max(), prepared.outputs[batch].max())
         for batch in batches

@@ -1,22 +1,23 @@
-"""Latency of a plan with random acceptances: the pipeline is replayed token by token, many times.
+"""Simulated latency of a plan with random acceptances, found by replaying the pipeline many times,
+token by token.
 
 The objective is a mean-field model: every task of a batch gains L tokens per step (Eq. 7) and needs
 ceil(O / L) steps (Eq. 8). In the replay, each draft token is accepted independently with
 probability alpha, up to the first rejection, and the server adds one token. The replay assumes:
 
-* A task needs its own output length O_k, even if the problem plans conservatively; tokens beyond it
-  are cut off.
+* Each task is served until its own output length O_k is reached, even if the problem plans
+  conservatively; further tokens are cut off.
 * A batch leaves the pipeline when all of its tasks have finished (Eq. 21 with the simulated steps).
-  Until then, the batch counts all of its tasks, as in the model, or, with `drop_finished`, only the
-  unfinished tasks.
+  Until then, all of its tasks count, as in the model, or, with `drop_finished`, only the unfinished
+  tasks.
 * Eq. 13-14 use the longest output that a counted task of the batch has reached, instead of (n - 1)
   L; prompts stay padded to the longest prompt of the batch.
-* Everything else is as in the model: padding, stage times, the recursion of Eq. 20, communication
-  as planned.
+* Everything else is as in the model: padding, stage times, the recursion of Eq. 20, and
+  communication as planned.
 
 A batch ends with its slowest task, and the mean of a maximum is above the maximum of means. The
-model is close if output lengths within a batch differ (within 0.5 % in the setting of paper 1), and
-1-3 % low if all lengths are equal.
+model is accurate if output lengths within a batch differ (to 0.5 % in the setting of paper 1), and
+1-3 % too low if all lengths are equal.
 """
 
 from __future__ import annotations
@@ -51,14 +52,14 @@ class LatencySimulation(ReplaySimulation):
     drop_finished
         Whether finished tasks left their batches immediately.
     known_model, known_ratio
-        Latency of the model in seconds with every task's own output length in Eq. 8, and the
-        simulated mean divided by that latency: the remaining difference is the error of the mean
-        field alone.
+        Latency in seconds according to the model with every task's own output length in Eq. 8, and
+        the ratio of the simulated mean to that latency. The remaining difference is the error of
+        the mean-field model alone.
     model_steps, known_model_steps
-        Number of decoding steps in the model, and in the model with own lengths.
+        Number of decoding steps in the model, and in the model with every task's own output length.
     batch_mean_steps, batch_known_model_steps
-        Number of decoding steps of each batch of the plan, simulated and in the model with own
-        lengths.
+        Number of decoding steps of each batch of the plan, in the simulation and in the model with
+        every task's own output length.
     """
 
     kind = ServingLatencyProblem.kind
@@ -74,8 +75,8 @@ class LatencySimulation(ReplaySimulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """The mechanism, the communication time, the model's steps, and its latency with own
-        lengths.
+        """The mechanism, the communication time, the number of steps in the model, and the model's
+        latency with every task's own output length.
         """
         facts = super().facts | {"model steps": str(self.model_steps)}
         if self.known_model != self.model:
@@ -102,10 +103,10 @@ def simulate(
     Parameters
     ----------
     problem, plan
-        The problem, and a feasible plan for it.
+        The problem, and a feasible plan for the problem.
     seed
-        Random seed. The same seed uses the same random numbers for every task, whatever the plan,
-        so differences between plans are paired.
+        Random seed. With the same seed, every task has the same random numbers under every plan, so
+        plans can be compared in pairs.
     replications
         Number of replications, at least 2.
     callback
@@ -118,7 +119,7 @@ def simulate(
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain, or the plan violates the problem.
+        If an argument is outside its domain, or the plan violates the problem's constraints.
     Unsupported
         If the problem has predicted output lengths or a rate for each task.
     """

@@ -1,4 +1,4 @@
-"""The kernels' data for one speculation length; see
+"""The data that kernels need for one speculation length; see
 `specopt.solvers.serving_latency.kernels.stages`.
 """
 
@@ -21,14 +21,15 @@ class Stages:
     Parameters
     ----------
     prepared
-        The prepared problem.
+        Prepared problem.
     length
         Speculation length l.
     steps
         Number of decoding steps of every task, in sorted order.
     arrays
-        Columns of the tasks, the setting, and the runtimes. The runtimes are the upper envelopes of
-        both stages, shape (2, P, 3), or the tabled stage times, shape (2, (K + 1) K, N).
+        Arrays of the tasks' columns, the setting, and the runtimes. The runtimes are the upper
+        envelopes of both stages, shape (2, P, 3), or the tabled stage times, shape (2, (K + 1) K,
+        N).
     """
 
     prepared: Prepared
@@ -38,7 +39,7 @@ class Stages:
 
     @cached_property
     def data(self) -> Any:
-        """The arrays as the record that all kernels accept. Loads Numba."""
+        """The arrays in the record that all kernels accept. The property loads Numba."""
         from specopt.solvers.serving_latency.kernels.stages import Data
 
         return Data(*self.arrays)
@@ -98,9 +99,10 @@ def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stage
 
 
 def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
-    """Return the stage times of b tasks up to task k in row b K + k, by step.
+    """Return a table of stage times by step, in which row b K + k is for a batch of b tasks up to
+    task k.
 
-    The columns cover the steps that the tasks may need.
+    The columns are the steps that the tasks may need.
     """
     problem = prepared.problem
     tasks, n = prepared.tasks, np.arange(steps)
@@ -116,7 +118,7 @@ def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
 
 
 def rate(at: Stages, slot: Ints, batches: int, kernels: Any) -> float:
-    """Return T_inf of the plan that serves the task at sorted position k in batch slot[k].
+    """Return T_inf for the plan that serves the task at sorted position k in batch slot[k].
 
     The batches run in the order of their numbers.
     """

@@ -1,22 +1,23 @@
-"""Batches for tasks with different acceptance rates or predicted lengths.
+"""A method for tasks with different acceptance rates or predicted output lengths.
 
-The shortest paths and columns of the other methods need one acceptance rate and one length for
-every task. This method uses stand-ins: problems with known lengths and one rate, in which every
-task needs the same number of decoding steps as in the original problem, at some speculation length.
-Predicted lengths are set to the mean or a quantile of their samples.
+The shortest paths and columns of the other methods need one acceptance rate for all tasks, and one
+output length per task. This method uses stand-ins: problems with known lengths and one rate, in
+which every task needs the same number of decoding steps as in the original problem, at some
+speculation length. Predicted lengths are set to the mean or a quantile of their samples.
 
-1. `length-aware` plans the stand-ins, and again at the speculation length that it chose; the
-   original problem judges the plans. The best of several quantiles is planned once more, with more
-   effort.
-2. The best plan is improved by moving and swapping tasks, and is rated by its mean over the
-   stand-ins of all samples: a sample average, with the same samples for every plan.
+1. `length-aware` solves each stand-in, then a stand-in for the speculation length that it chose;
+   the original problem judges the plans. The stand-in for the best quantile is solved once more,
+   with more effort.
+2. The best plan is improved by moving and swapping tasks, and is rated by its mean latency over the
+   stand-ins of all samples. This is a sample average, with the same samples for every plan.
 
-If all tasks have the same rate, the stand-ins have exact times; otherwise, contexts grow at the
-mean rate. The bound is for batches that may change at every step and lose their finished tasks: no
-static plan is faster than its batches served in that way. Predicted lengths with one rate have
-another bound. In each sample, a plan takes at least as long as the best plan of that sample alone,
-which is a problem with known lengths that `length-aware` bounds. So the mean over the samples is at
-least the mean of these bounds.
+If all tasks have the same rate, the times in the stand-ins are exact; otherwise, contexts grow at
+the mean rate. The bound holds for batches that may change at every step and lose their finished
+tasks, because no static plan is faster than its batches served in that way. For predicted lengths
+with one rate, there is another bound. In each sample, a plan takes at least as long as the best
+plan of that sample alone, which is optimal for a problem with known lengths, and `length-aware`
+computes a bound for that problem. So the mean over the samples is at least the mean of these
+bounds.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ QUANTILES = (0.5, 0.75, 0.9, 1.0)
 """Quantiles of a task's samples that are used as planned lengths."""
 
 QUICK = LengthAware(moves=100_000, rounds=0)
-"""Method that plans every stand-in; the best stand-in is planned once more, with more effort."""
+"""Method that solves every stand-in; the best stand-in is solved once more, with more effort."""
 
 MAX_TURNS = 3
-"""Maximum number of stand-ins, each at the speculation length of the previous plan."""
+"""Maximum number of successive stand-ins, each at the speculation length of the previous plan."""
 
 DIFFERENT = Condition(
     "a rate for each task or predicted lengths (use another method otherwise)",
@@ -62,8 +63,8 @@ DIFFERENT = Condition(
 
 @dataclass(frozen=True)
 class StandIn(ServingLatencyMethod):
-    """Plan for similar problems that other methods can solve, and improve the best plan on the
-    sample average.
+    """Solve similar problems that other methods support, and improve the best plan on the sample
+    average.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ class StandIn(ServingLatencyMethod):
     serves = (DIFFERENT,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Plan the stand-ins, and improve the best plan."""
+        """Solve the stand-ins, and improve the best plan."""
         longest = np.max(problem.scenarios, axis=0)
         able = begun(_known(problem, longest), budget)
         every = list(planned_outputs(problem, QUANTILES))
@@ -106,8 +107,8 @@ class StandIn(ServingLatencyMethod):
     def _improved(
         self, problem: ServingLatencyProblem, plan: ServingLatencyPlan, budget: Budget
     ) -> ServingLatencyPlan:
-        """Return the plan after moves and swaps of tasks that each lower the mean over all
-        samples.
+        """Return the plan after moves and swaps of tasks, each of which lowers the mean latency
+        over all samples.
         """
         length, mechanism = plan.speculation_length, problem.mechanism_of(plan)
         kernels = budget.load("serving_latency.plans")
@@ -139,8 +140,8 @@ class StandIn(ServingLatencyMethod):
 def _plans(
     problem: ServingLatencyProblem, outputs: Ints, length: int, method: LengthAware, budget: Budget
 ) -> Iterator[ServingLatencyPlan]:
-    """Yield plans of stand-ins with these output lengths, each at the previous plan's speculation
-    length.
+    """Yield plans for stand-ins with the given output lengths, each at the previous plan's
+    speculation length.
     """
     done = set[int]()
     while length not in done and len(done) < MAX_TURNS:
@@ -160,8 +161,8 @@ def _solved(
     time_limit: float,
     warm_start: Plan | None = None,
 ) -> Budget:
-    """Return the budget of a method's run on another problem, which holds the plan and bound
-    found.
+    """Run a method on another problem, and return the budget of the run, which contains the plan
+    and the bound found.
     """
     inner = Budget(
         problem,
@@ -182,8 +183,8 @@ def _solved(
 def _stand_in(problem: ServingLatencyProblem, length: int, outputs: Ints) -> ServingLatencyProblem:
     """Return a stand-in problem for a speculation length, with known lengths and one rate.
 
-    Its tasks need the same number of decoding steps as tasks with these output lengths in the
-    original problem.
+    The tasks of the stand-in need as many decoding steps as tasks with the given output lengths
+    need in the original problem.
     """
     acceptance = problem.acceptance_rate
     if isinstance(acceptance, Rates):
@@ -197,7 +198,7 @@ def _stand_in(problem: ServingLatencyProblem, length: int, outputs: Ints) -> Ser
 
 
 def _known(problem: ServingLatencyProblem, outputs: Ints) -> ServingLatencyProblem:
-    """Return the problem with these output lengths as known lengths."""
+    """Return the problem with the given output lengths as known lengths."""
     return replace(
         problem,
         output_lengths="known",

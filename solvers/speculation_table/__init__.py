@@ -1,1 +1,1 @@
-"""Speculation tables: the best draft length for every batch size, in few ranges."""
+"""Speculation tables, which specify the best draft length for every batch size, in few ranges."""

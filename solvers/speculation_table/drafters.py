@@ -1,4 +1,6 @@
-"""Drafters: a separate model, a head, a parallel drafter, a text search, or a remote machine."""
+"""Drafters, which are a separate model, a head, a parallel drafter, a text search, or a remote
+machine.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,12 @@ class Drafter:
         tokens are used. "parallel" is a model that drafts all tokens in one pass. "ngram" and
         "suffix" search the preceding text.
     passes
-        Durations of the passes; None if the drafter needs no passes.
+        Durations of the drafter's passes, or None if the drafter needs no passes.
     seconds_per_step
-        Duration of the search or of the round trip in each step, in seconds. It does not depend on
-        the number of drafts.
+        Duration of the search or of the round trip in each step, in seconds. The duration does not
+        depend on the number of drafts.
     bits_per_token
-        Number of bits sent per drafted token, including its distribution if that is sent.
+        Number of bits sent per drafted token, including the token's distribution if it is sent.
     bits_per_second
         Bandwidth of the link, which all requests of a batch share.
     """
@@ -48,7 +50,9 @@ class Drafter:
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Numbers of cached tokens at which the passes were measured; empty if irrelevant."""
+        """Numbers of cached tokens at which the passes were measured; empty if the number does not
+        matter.
+        """
         return () if self.passes is None or self.kind == "head" else self.passes.contexts
 
     def seconds(
@@ -68,7 +72,7 @@ class Drafter:
         )
 
     def covers(self, batch: Floats, drafts: Floats, cached_tokens: Floats) -> Truths:
-        """Return whether drafting requires only passes within the measured range, elementwise."""
+        """Return, elementwise, whether drafting requires only passes within the measured range."""
         if self.passes is None:
             return np.ones((), np.bool_)
         return self.passes.covers(batch, *self.work(drafts, cached_tokens))
@@ -84,10 +88,10 @@ class Drafter:
 def drafter(data: object, passes: PassTime | None, where: str) -> Drafter:
     """Build a drafter from JSON-like data: ``{"type": ...}`` and the fields of its type.
 
-    ``model``, ``head`` and ``parallel`` require passes and accept no other field. ``ngram`` and
-    ``suffix`` accept ``seconds_per_step`` (default 0) and no passes. ``remote`` accepts
-    ``round_trip_seconds``, ``bits_per_token``, ``bits_per_second``, and ``drafter`` (by default a
-    model).
+    The types ``model``, ``head`` and ``parallel`` require passes and accept no other fields.
+    ``ngram`` and ``suffix`` accept ``seconds_per_step`` (default 0) and no passes. ``remote``
+    accepts ``round_trip_seconds``, ``bits_per_token``, ``bits_per_second`` and ``drafter`` (by
+    default a model).
 
     Raises
     ------

@@ -1,5 +1,5 @@
-"""Predictions for a server from a sweep or from measured passes, and corrections based on loads
-that the server processed.
+"""Predictions for a server, based on a sweep or on measured passes, and corrections based on the
+loads that the server has processed.
 
 A sweep is corrected by a factor on its step durations, which may depend on the load and the number
 of drafts, and by a shift of the logit of the acceptance rate. Passes are corrected by one factor
@@ -28,10 +28,12 @@ from specopt.solvers.speculation_table.tuning.law import logit_rate, tokens_of
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 LOADS = (1, 2, 4, 8, 16, 32, 64)
-"""Default loads to consider."""
+"""Loads that are considered by default."""
 
 ROUGH = 0.02
-"""Standard deviation of the logarithm of measured values around the corrected predictions."""
+"""Standard deviation of the logarithms of measured values around those of the corrected
+predictions.
+"""
 
 LEANS = np.array([1.0, 0.3, 0.1, 0.3, 0.1, 0.05])
 """Prior standard deviations of the corrections to the log step duration, by term of `_leans`."""
@@ -40,12 +42,12 @@ LEVEL = 0.9
 """Coverage of all bands and intervals."""
 
 BANDS: tuple[tuple[str, Which], ...] = (("rates", "fitted"), ("lower", "upper"), ("upper", "lower"))
-"""Acceptance and passes that yield the expected throughput, and the lower and upper end of its
+"""Acceptance and passes that yield the expected throughput, and the lower and upper ends of its
 band.
 """
 
 SHORTEST = 1e-12
-"""Minimum duration of a step in seconds, used if the lower limit of the passes is 0."""
+"""Minimum duration of a step, in seconds, which is used if the lower limit of the passes is 0."""
 
 HOLD = ROUGH / 0.5
 """Weight that keeps the factors on passes, and the overhead relative to a pass, near their
@@ -63,7 +65,7 @@ COLUMNS = (
 )
 
 Expected = tuple[float, float, float, float | None]
-"""Predicted tokens per second, the lower and upper end of its band, and the mean number of tokens
+"""Predicted tokens per second, the lower and upper ends of the band, and the mean number of tokens
 per step with drafts, or None if unknown.
 """
 
@@ -81,7 +83,9 @@ class _Row:
 
 
 def planned(data: Mapping[str, Any], where: str) -> OfSweep:
-    """Return the predictions in a result of `tune` for the chosen option, with their bands."""
+    """Return the predictions, with their bands, that a result of `tune` contains for the chosen
+    option.
+    """
     where = f"{where}.predictions"
     rows, option = read(list[Mapping[str, Any]], data["predictions"], where), data.get("option")
     chosen = [
@@ -103,12 +107,12 @@ def planned(data: Mapping[str, Any], where: str) -> OfSweep:
 
 
 class OfSweep:
-    """Predictions from a sweep with a single drafter, mode, workload and context.
+    """Predictions based on a sweep with a single drafter, mode, workload and context.
 
     Raises
     ------
     InvalidInput
-        If the sweep contains several of them.
+        If the sweep contains several drafters, modes, workloads or contexts.
     """
 
     inputs = "mean_acceptance_length", "output_tokens_per_second", "rows of draft_length 0"
@@ -161,7 +165,7 @@ class OfSweep:
 
 
 class OfPasses:
-    """Predictions from measured passes and measured acceptance."""
+    """Predictions based on measured passes and measured acceptance."""
 
     def __init__(self, data: Mapping[str, Any], where: str, acceptance: Acceptance) -> None:
         self.data, self.acceptance = data, acceptance
@@ -187,7 +191,8 @@ class OfPasses:
     def corrected(self, seen: Sequence[Seen]) -> str:
         """Return the corrected runtimes as JSON.
 
-        The passes are scaled by factors, and the step overhead and the cost of 0 drafts are set.
+        The passes are scaled by factors, and the step overhead and the cost of 0 drafts are
+        replaced.
         """
         from scipy.optimize import nnls
 
@@ -220,12 +225,12 @@ Prediction = OfSweep | OfPasses
 
 
 def misses(prediction: Prediction, seen: Sequence[Seen]) -> Floats:
-    """Compare measured with predicted steps.
+    """Compare the measured steps with the predicted steps.
 
     Return three rows with one entry per load. The first two are the log ratios of measured to
     predicted tokens per step and step durations. The third is the shift of the logit of the
-    acceptance rate. If the tokens per step are unknown for the prediction or the server, they are
-    assumed to agree.
+    acceptance rate. If the number of tokens per step is unknown for the prediction or the server,
+    the two are assumed to agree.
     """
     found = []
     for one in seen:
@@ -255,7 +260,8 @@ def _scaled(data: Any, factor: float, timed: bool = False) -> Any:
 
 
 def _acceptance(seen: Sequence[Seen]) -> dict[str, Any] | None:
-    """Return the acceptance by position at the largest draft length, from the engine's counters.
+    """Return the acceptance by position at the largest draft length, based on the engine's
+    counters.
 
     The result is None if there are no counters.
     """
@@ -270,8 +276,8 @@ def _acceptance(seen: Sequence[Seen]) -> dict[str, Any] | None:
 def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
     """Return a report that compares predictions with measurements.
 
-    The report contains predicted and measured throughput with intervals, whether the order of
-    options is predicted correctly, and correction factors.
+    The report contains the predicted and measured throughput with intervals, correction factors,
+    and whether the order of the options is predicted correctly.
     """
     rows: list[dict[str, Any]] = []
     for one in seen:
@@ -312,7 +318,8 @@ def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
 def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any]]:
     """Return the ratios of measured to predicted inputs, by draft length.
 
-    Every ratio has an interval for its mean and the resulting relative change of the throughput.
+    Every entry contains an interval for the mean ratio, and the resulting relative change in
+    throughput.
     """
     found = []
     for length in dict.fromkeys(one.place[1] for one in seen):
@@ -341,7 +348,7 @@ def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any
 
 
 def _limits(mean: float, deviation: float, parts: int) -> list[float]:
-    """Return a confidence interval for a mean from the standard error of its logarithm."""
+    """Return a confidence interval for a mean, given the standard error of its logarithm."""
     from scipy.stats import t
 
     reach = float(np.exp(min(300.0, t.ppf(0.5 + 0.5 * LEVEL, max(1, parts - 1)) * deviation)))

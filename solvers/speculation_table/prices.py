@@ -1,4 +1,6 @@
-"""Reported throughput costs of draft lengths that depend on the batch size, by engine and load."""
+"""Costs in throughput, as reported by engine and load, of draft lengths that depend on the batch
+size.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ class Price:
         Numbers of concurrent requests, increasing. Shares are interpolated linearly in the
         logarithm of the load, and are constant beyond the ends.
     least, usual, most
-        Minimum, typical and maximum share of throughput that is lost at these loads.
+        Minimum, typical and maximum share of throughput that is lost at each load.
     source
         Summary of the reports from which the shares are taken.
     """
@@ -32,7 +34,9 @@ class Price:
     source: str
 
     def at(self, sizes: Sequence[int]) -> Floats:
-        """Return the minimum, typical and maximum share lost at the given batch sizes, as rows."""
+        """Return three rows with the minimum, typical and maximum share lost at the given batch
+        sizes.
+        """
         shares = self.least, self.usual, self.most
         return np.array([np.interp(np.log(sizes), np.log(self.loads), of) for of in shares])
 
@@ -48,7 +52,8 @@ class Prices:
     table
         Cost of configuring more than one draft length.
     shortest
-        Minimum draft length in a table; 1 for engines that always draft at least one token.
+        Minimum draft length in a table, which is 1 for engines that always draft at least one
+        token.
     """
 
     idle: Price

@@ -1,7 +1,7 @@
-"""Merging of the best choices per batch size into ranges.
+"""Functions that merge the best choices for every batch size into ranges.
 
 The number of ranges is minimal, subject to a maximum relative loss at every batch size. The method
-is an exact dynamic program over batch sizes and choices that minimises the number of ranges first
+is an exact dynamic program over batch sizes and choices. It minimises the number of ranges first
 and the sum of losses second, in O(B K) time.
 """
 
@@ -23,10 +23,10 @@ def fewest_ranges(value: Floats, loss: float) -> list[Range]:
     Parameters
     ----------
     value
-        Goodput of each choice at batch sizes 1..B, shape (B, C); positive.
+        Goodput of each choice at batch sizes 1..B, with shape (B, C); all values are positive.
     loss
-        Maximum relative loss: a choice may be used at a batch size if its goodput is at least
-        (1 - loss) times the goodput of the best choice.
+        Maximum relative loss. A choice may be used at a batch size if its goodput is at least (1 -
+        loss) times the goodput of the best choice.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The runtimes from which a speculation table is computed, and their file format."""
+"""The runtimes from which speculation tables are computed, and their file format."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _FIELDS = {
 }
 
 ZERO_DRAFT_COST = (IDLE.least[0], IDLE.most[-1])
-"""Minimum and maximum reported share of throughput that is lost in steps without drafts if
-speculation is enabled.
+"""Minimum and maximum reported share of throughput lost in steps without drafts if speculation is
+enabled.
 """
 
 
@@ -46,7 +46,7 @@ class Runtimes:
     contexts
         Numbers of cached tokens per request, weighted equally.
     step_overhead_seconds
-        Fixed duration that every step adds, such as for scheduling and sampling, in seconds.
+        Fixed duration that is added to every step, such as for scheduling and sampling, in seconds.
     zero_draft_cost
         Minimum and maximum share of throughput lost in steps without drafts if speculation is
         enabled, compared with disabled speculation.
@@ -69,13 +69,13 @@ class Runtimes:
         ----------
         data
             Object ``{"draft": runtime, "verify": runtime}``, with runtimes in the form that
-            `pass_time` accepts. The optional fields ``drafter`` (default
-            ``{"type": "model"}``), ``draft_model`` and ``verify_model`` (as in serving-latency)
-            serve to count operations. ``context_tokens`` is the number of cached tokens per request
-            (default: all measured numbers, or 0). The others are ``step_overhead_seconds`` (default
-            0) and ``zero_draft_cost``, which is a share or [minimum, maximum].
+            `pass_time` accepts. The optional fields ``drafter`` (default ``{"type": "model"}``),
+            ``draft_model`` and ``verify_model`` (as in `serving-latency`) are used to count
+            operations. ``context_tokens`` is the number of cached tokens per request (default: all
+            measured numbers, or 0). The remaining fields are ``step_overhead_seconds`` (default 0)
+            and ``zero_draft_cost``, which is a share or a list [minimum, maximum].
         where
-            Path of the data, for messages.
+            Path of the data, used in error messages.
 
         Raises
         ------
@@ -118,7 +118,7 @@ class Runtimes:
         return replace(found, contexts=(float(context),))
 
     def _at_every_context(self) -> Self:
-        """Return the runtimes with all measured contexts that lie in the range of both models."""
+        """Return the runtimes at all measured contexts that lie within the range of both models."""
         tables = [of for of in (self.verify.contexts, self.drafter.contexts) if of]
         if not tables:
             return self
@@ -148,7 +148,7 @@ class Runtimes:
 
     @property
     def measured(self) -> str:
-        """Text that describes the range of the measured passes, for messages."""
+        """Description of the range of the measured passes, used in error messages."""
         verify, drafts = self.verify.measured, self.drafter.passes
         parts = {"verify": verify, "draft": drafts.measured if drafts else ""}
         if len(set(parts.values())) == 1:
@@ -170,9 +170,10 @@ class Runtimes:
     ) -> tuple[Floats, Floats]:
         """Return the durations of steps by context and batch size, in seconds.
 
-        The first array, of shape (C, B, 1), applies without speculation. The second array, of shape
-        (C, B, K + 1), applies to 0..K drafts; steps with 0 drafts include the cost of enabled
-        speculation. `which` selects the fitted durations, or their lower or upper limits.
+        The first array, with shape (C, B, 1), is for steps without speculation. The second array,
+        with shape (C, B, K + 1), is for steps with 0..K drafts; steps with 0 drafts include the
+        cost of enabled speculation. `which` selects the fitted durations, or their lower or upper
+        limits.
         """
         context, batch, drafts = self._grid(most_requests, most_drafts)
         found = np.full((context.size, batch.size, drafts.size), self.step_overhead_seconds)

@@ -1,5 +1,5 @@
-"""Schedules: the draft length for every batch size, with speed-ups, from which engines are
-configured.
+"""Schedules, which specify the draft length for every batch size, together with speed-ups. Engines
+are configured from schedules.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ speculation.
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Schedule:
-    """The number of drafts per step for every batch size from 1 to the largest.
+    """The number of drafts per step for every batch size from 1 to the largest batch size.
 
     Parameters
     ----------
     ranges
-        Ranges of batch sizes from 1 on, without gaps or overlaps. Because an engine either
+        Ranges of batch sizes, starting at 1, without gaps or overlaps. Because an engine either
         speculates or does not, the drafts are either None in a single range, or integers of which
         at least one is positive. With speculation enabled, 0 drafts cost more than no speculation.
     batches
         Batch sizes at which the speed-up is known, increasing.
     speedups
-        Throughput with 0, 1, ..., K drafts relative to no speculation, shape
-        (len(batches), K + 1). Unknown entries are NaN; None if all entries are unknown.
+        Throughput with 0, 1, ..., K drafts relative to no speculation, with shape (len(batches), K
+        + 1). Unknown entries are NaN; if all entries are unknown, the value is None.
     weights
-        Weights of `batches` in means; None for equal weights.
+        Weights of `batches` in means, or None for equal weights.
     """
 
     ranges: tuple[Range, ...]
@@ -74,16 +74,18 @@ class Schedule:
 
     @property
     def longest(self) -> int:
-        """The maximum number of drafts per step; 0 without speculation."""
+        """Maximum number of drafts per step, or 0 without speculation."""
         return max(drafts or 0 for *_, drafts in self.ranges)
 
     @property
     def largest_batch(self) -> int:
-        """The last batch size of the last range."""
+        """Last batch size of the last range."""
         return self.ranges[-1][1]
 
     def at(self, batch: int) -> int | None:
-        """Return the number of drafts at a batch size; the last range covers all larger sizes."""
+        """Return the number of drafts at a batch size; the last range also covers all larger
+        sizes.
+        """
         return next(
             (drafts for _, high, drafts in self.ranges if batch <= high), self.ranges[-1][2]
         )
@@ -92,8 +94,8 @@ class Schedule:
         """Return the weighted geometric mean of the speed-ups at `batches`.
 
         If `drafts` is given, this number of drafts is used at every batch size instead of the
-        schedule. The result is None if some of these speed-ups are unknown, and 1 without
-        speculation.
+        schedule's numbers. The result is None if a speed-up that is needed is unknown, and 1
+        without speculation.
         """
         if drafts is None and not self.speculates:
             return 1.0
@@ -111,8 +113,8 @@ class Schedule:
         Returns
         -------
         tuple or None
-            Draft length and its mean speed-up; None if no draft length has known speed-ups at all
-            `batches`. Ties go to the smaller length.
+            Draft length and its mean speed-up, or None if no draft length has known speed-ups at
+            all `batches`. Ties go to the smaller length.
         """
         lengths = 0 if self.speedups is None else self.speedups.shape[1]
         means = ((k, self.mean_speedup(k)) for k in range(1, lengths))

@@ -1,4 +1,6 @@
-"""The goodput-optimal draft length for every batch size, in the fewest ranges."""
+"""Speculation tables with the goodput-optimal draft length for every batch size, in as few ranges
+as possible.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +41,8 @@ class SpeculationTable:
     speedup
         Goodput relative to no speculation, averaged over the batch sizes of each range.
     speedup_limits
-        Lower and upper limit of that average within the confidence limits of acceptance and
-        runtimes, for each range; None without confidence limits.
+        Lower and upper limits of the average speed-up within the confidence limits of acceptance
+        and runtimes, for each range; None without confidence limits.
     loss
         Maximum share of goodput lost compared with the best draft length, for each range.
     most_drafts
@@ -48,8 +50,8 @@ class SpeculationTable:
     robust
         Whether the draft lengths are optimal in the worst case within the confidence limits.
     relative
-        Goodput with 0..K drafts relative to no speculation, shape (B, K + 1); in the worst case if
-        `robust` is True.
+        Goodput with 0..K drafts relative to no speculation, with shape (B, K + 1). If `robust` is
+        True, the values are those of the worst case.
     notes
         Notes for the reader.
     """
@@ -72,7 +74,7 @@ class SpeculationTable:
         )
 
     def worth(self, runtimes: Runtimes, rate: float) -> float:
-        """Return the geometric mean of the speed-up over all batch sizes at a constant acceptance
+        """Return the geometric mean of the speed-ups over all batch sizes, at a constant acceptance
         rate.
         """
         sizes, drafts = self.relative.shape
@@ -110,11 +112,11 @@ class Speedups(NamedTuple):
 
 
 def speedups(runtimes: Runtimes, acceptance: Acceptance, requests: int, drafts: int) -> Speedups:
-    """Return the speed-ups for 1..B requests with 0..K drafts each.
+    """Return the speed-ups for 1..B requests with 0..K drafts per request.
 
-    A step of b requests with K drafts each yields b E[N_K] tokens on average, and a step without
-    speculation yields b tokens. The duration of each pass may lie anywhere within its limits,
-    independently of the other passes.
+    A step of b requests with K drafts per request yields b E[N_K] tokens on average, and a step
+    without speculation yields b tokens. The duration of each pass may lie anywhere within its
+    limits, independently of the other passes.
 
     Raises
     ------
@@ -150,7 +152,8 @@ def speculation_table(
     extrapolate: bool = False,
     multiple: int = 1,
 ) -> SpeculationTable:
-    """Return the goodput-optimal draft length for every batch size, in the fewest ranges.
+    """Return a table with the goodput-optimal draft length for every batch size, in as few ranges
+    as possible.
 
     Parameters
     ----------
@@ -159,16 +162,16 @@ def speculation_table(
     acceptance
         Acceptance of the drafts.
     max_batch
-        Maximum batch size; None for the largest measured batch size, up to 256.
+        Maximum batch size, or None for the largest measured batch size, up to 256.
     max_length
-        Maximum draft length; None for the longest draft with known acceptance and measured passes,
-        or 8.
+        Maximum draft length. If it is None, the longest draft with known acceptance and measured
+        passes is used, or 8.
     loss
         Maximum share of the best goodput that may be lost at a batch size to reduce the number of
         ranges.
     robust
         Whether to maximise the speed-up in the worst case within the confidence limits. If some
-        batch size may then be slower than without speculation, speculation is not enabled.
+        batch size may be slower than without speculation even so, speculation is not enabled.
     extrapolate
         Whether to allow batch sizes and drafts beyond the measured range.
     multiple
@@ -219,7 +222,7 @@ def speculation_table(
 
 
 def break_even(runtimes: Runtimes, requests: int, drafts: int, multiple: int = 1) -> float | None:
-    """Return the constant acceptance rate above which drafts pay off on average over 1..B requests.
+    """Return the constant acceptance rate above which drafts pay off, averaged over 1..B requests.
 
     The result is None if drafts never pay off.
     """
@@ -238,7 +241,9 @@ def break_even(runtimes: Runtimes, requests: int, drafts: int, multiple: int = 1
 
 
 def _against(worth: Speedups, ranges: list[tuple[int, int, int]], robust: bool) -> str:
-    """Return the reason why speculation should not be enabled; empty if it should be enabled."""
+    """Return the reason why speculation should not be enabled, or an empty text if it should be
+    enabled.
+    """
     speculates = any(drafts for *_, drafts in ranges)
     if not robust:
         logs = [np.log(worth.fitted[low - 1 : high, k]) for low, high, k in ranges]

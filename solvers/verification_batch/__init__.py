@@ -1,4 +1,4 @@
-"""Methods for `verification-batch` (paper 2)."""
+"""Methods for `verification-batch` problems (paper 2)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from specopt.solvers.verification_batch.sweep import Sweep
 from specopt.solvers.verification_batch.threshold import Threshold
 
 SWEPT = range(3000, 10_000)
-"""Problem sizes, in requests, at which `sweep` finds a good plan much earlier than `threshold`."""
+"""Numbers of requests for which `sweep` finds a good plan much earlier than `threshold` does."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,17 @@ class AutoBatch(Auto):
     order = (Sweep, Threshold)
 
     def order_for(self, problem: VerificationBatchProblem) -> tuple[type[Method], ...]:
-        """Return the methods to run. `sweep` is included only for the problem sizes in `SWEPT`:
-        with fewer requests it is not needed, and with more it is slow itself.
+        """Return the methods to run. `sweep` is included only for the problem sizes in `SWEPT`,
+        because it is not needed for fewer requests and is itself slow for more requests.
         """
         return self.order if problem.requests in SWEPT else self.order[1:]
 
     def repaired(
         self, problem: VerificationBatchProblem, plan: VerificationBatchPlan
     ) -> VerificationBatchPlan:
-        """Return the requests of the plan that still exist and fit, in their original order."""
+        """Adapt a plan by keeping the requests that still exist and fit, in their original
+        order.
+        """
         prepared = Prepared(problem)
         able = [int(i) for i in plan.batch if i in set(prepared.items.tolist())]
         return plan_of(prepared.in_order(able, skip=True))

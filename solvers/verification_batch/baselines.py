@@ -1,5 +1,5 @@
-"""Baselines for `verification-batch`, which add requests in a given order until one does not
-fit.
+"""Baselines for `verification-batch` problems, which add requests in a given order until a request
+does not fit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from specopt.solvers.verification_batch.prepare import Prepared
 
 @dataclass(frozen=True)
 class InOrder(VerificationBatchMethod):
-    """Base of the baselines that first drop hopeless requests.
+    """Base class of the baselines that first drop hopeless requests.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class InOrder(VerificationBatchMethod):
     complexity = "O(n log n), with bound O(n^2)"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Add requests in the order of the baseline."""
+        """Add requests in the baseline's order."""
         able = prepared.without_hopeless(self.order(prepared.problem))
         return certify(prepared, prepared.in_order(able, self.skip), budget)
 
@@ -46,26 +46,30 @@ class InOrder(VerificationBatchMethod):
 
 @dataclass(frozen=True)
 class FirstComeFirstServed(InOrder):
-    """Add requests by arrival until one does not fit, after dropping hopeless ones."""
+    """Drop hopeless requests, then add requests in order of arrival until a request does not
+    fit.
+    """
 
     name = "fcfs"
     source = "the batching of SLED, a baseline of paper 2"
     complexity = "O(n), with bound O(n^2)"
 
     def order(self, problem: VerificationBatchProblem) -> Iterable[int]:
-        """Return the requests by index."""
+        """Return the requests in order of their indices."""
         return range(problem.requests)
 
 
 @dataclass(frozen=True)
 class EarliestDeadlineFirst(InOrder):
-    """Add requests by deadline until one does not fit, after dropping hopeless ones."""
+    """Drop hopeless requests, then add requests in order of deadline until a request does not
+    fit.
+    """
 
     name = "edf"
     source = "a standard of real-time scheduling"
 
     def order(self, problem: VerificationBatchProblem) -> Iterable[int]:
-        """Return the requests by deadline; ties are broken by index."""
+        """Return the requests in order of deadline; ties are broken by index."""
         return map(int, np.argsort(problem.deadline_seconds, kind="stable"))
 
 
@@ -79,8 +83,8 @@ class Algorithm1(VerificationBatchMethod):
     Parameters
     ----------
     cost
-        Definition of v_i, which the paper leaves open: "marginal" is the time that a request adds
-        to its batch, w_i; "alone" is its time in a batch of its own, c + w_i.
+        Definition of v_i, which the paper leaves open: "marginal" is the time w_i that a request
+        adds to its batch; "alone" is the time c + w_i of a batch that contains only the request.
     """
 
     cost: Literal["marginal", "alone"] = "marginal"
@@ -92,7 +96,7 @@ class Algorithm1(VerificationBatchMethod):
     drops_hopeless: ClassVar[bool] = False
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Return the batch of the algorithm without further improvement."""
+        """Return the algorithm's batch without further improvement."""
         problem = prepared.problem
         own = problem.estimator.overhead_seconds if self.cost == "alone" else 0.0
         seconds, values = (prepared.seconds + own).tolist(), problem.expected_tokens.tolist()
@@ -107,7 +111,7 @@ class Algorithm1(VerificationBatchMethod):
             (critical if due[i] - seconds[i] - problem.guard_seconds <= 0.0 else others).append(i)
         critical.sort(key=lambda i: (due[i], i))  # line 13
         others.sort(key=lambda i: (-utility[i], i))  # line 14
-        # lines 17-33: a violation among the critical requests also stops the others
+        # lines 17-33: a violation among the critical requests also stops the other requests
         batch = prepared.in_order(critical + others, skip=False)
         return certify(prepared, batch, budget, critical=len(critical))
 
@@ -116,8 +120,8 @@ class Algorithm1(VerificationBatchMethod):
 class Algorithm1Drop(Algorithm1):
     """Run Algorithm 1 after dropping hopeless requests, which are late or exceed the memory.
 
-    The first request in the order of the algorithm then fits alone, so the batch is empty only if
-    nothing fits. The distance to the optimum remains unbounded.
+    As a result, the first request in the algorithm's order fits alone, so the batch is empty only
+    if nothing fits. The distance to the optimum remains unbounded.
     """
 
     name = "algorithm-1-drop"

@@ -1,4 +1,4 @@
-"""The method `brute-force` for `verification-batch`."""
+"""The method `brute-force` for `verification-batch` problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared parts of the methods of verification batching: the first plan and the certificate."""
+"""Code shared by the methods for verification batching: the first plan and the certificate."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from specopt.solvers.method import Method, Outcome
 from specopt.solvers.verification_batch.prepare import SURE, Prepared
 
 SLACK = 1e-11
-"""Relative tolerance: a plan counts as optimal if the bound exceeds its value by no more than this.
-"""
+"""Relative amount by which the bound may exceed the value of a plan that counts as optimal."""
 
 PLAIN = 32
-"""Number of deadlines, evenly spaced among those of the requests, for which a first plan is tried.
+"""Number of deadlines, evenly spaced among the requests' deadlines, for which a first plan is
+tried.
 """
 
 
 @dataclass(frozen=True)
 class VerificationBatchMethod(Method):
-    """Base of the methods for `verification-batch`.
+    """Base class of the methods for `verification-batch` problems.
 
-    A request is hopeless if it cannot be served in time even alone, c + w_i > d_i - now, or if it
-    needs more memory than is available. No feasible batch contains a hopeless request. All methods
-    drop such requests and list them in the stats.
+    A request is hopeless if it would be late even in a batch of its own (c + w_i > d_i - now), or
+    if it needs more memory than is available. No feasible batch contains a hopeless request. All
+    methods drop such requests and list them in the stats.
     """
 
     solves = VerificationBatchProblem
@@ -43,7 +43,7 @@ class VerificationBatchMethod(Method):
         return problem.requests
 
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
-        """Offer a first plan, then search."""
+        """Offer a first plan, then search for better plans."""
         prepared = Prepared(problem)
         offer_first_plan(prepared, budget)
         found = self.search(prepared, budget)
@@ -51,22 +51,22 @@ class VerificationBatchMethod(Method):
         return found
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Solve within a budget that already has a first plan."""
+        """Solve the problem, starting from the plan already recorded in the budget."""
         raise NotImplementedError
 
 
 def plan_of(batch: Iterable[int]) -> VerificationBatchPlan:
-    """Return the plan of a batch, with its requests sorted by index."""
+    """Return the plan for a batch, with the requests sorted by index."""
     return VerificationBatchPlan(batch=np.array(sorted(batch), np.int64))
 
 
 def plain_plan(prepared: Prepared) -> VerificationBatchPlan:
     """Return the best of several plans that are quick to construct without compiled code.
 
-    Most plans add requests by decreasing value per second. One considers all requests and skips
-    those that do not fit. The others consider, for some deadlines, only the requests with that
-    deadline or a later one, and stop at the first that does not fit. A final plan contains only the
-    most valuable request. The result is empty only if nothing fits.
+    Most plans add requests in order of decreasing value per second. The first plan considers all
+    requests and skips requests that do not fit. Each of the next plans considers only the requests
+    with a given deadline or a later deadline, and stops at the first request that does not fit. One
+    more plan contains only the most valuable request. The result is empty only if nothing fits.
     """
     values, seconds, memory, rooms, space = prepared.columns_within(SURE)
     with np.errstate(divide="ignore", over="ignore"):
@@ -92,7 +92,7 @@ def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
 
 
 def certify(prepared: Prepared, batch: Sequence[int], budget: Budget, **stats: Any) -> Outcome:
-    """Return the outcome of a heuristic's batch, with the largest bound over all thresholds."""
+    """Return the outcome for a heuristic's batch, with the largest bound over all thresholds."""
     plan = plan_of(batch)
     objective = budget.offer(plan)
     budget.check()
@@ -101,6 +101,6 @@ def certify(prepared: Prepared, batch: Sequence[int], budget: Budget, **stats: A
 
 
 def enough(budget: Budget) -> float:
-    """Return the bound at or below which the best plan counts as proven."""
+    """Return the largest bound that counts as a proof that the best plan is optimal."""
     assert budget.objective is not None
     return budget.objective * (1.0 + max(SLACK, budget.gap))

@@ -1,5 +1,5 @@
-"""A readable reference for one epoch of problem (13)-(15) of paper 2: an integer program, stated in
-Pyomo and solved by HiGHS.
+"""A readable reference for one epoch of problem (13)-(15) of paper 2, formulated as an integer
+program in Pyomo and solved by HiGHS.
 
 The program makes no use of thresholds: every request has its own row for its own deadline.
 """
@@ -24,8 +24,8 @@ from specopt.solvers.verification_batch.method import VerificationBatchMethod, p
 from specopt.solvers.verification_batch.prepare import Prepared
 
 UNITS = 1e4
-"""Size of the rooms and of the largest value in the program's own units. HiGHS has absolute
-tolerances of 1e-6 and less.
+"""Size of the rooms and of the largest value in the program's own units, which are chosen because
+HiGHS has absolute tolerances of 1e-6 and less.
 """
 
 
@@ -34,9 +34,9 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
     """Solve an integer program with one binary per request, one row for the memory, and one row per
     deadline.
 
-    The rows include the judge's tolerance, and HiGHS may exceed them by its own tolerance. The
+    The rows include the judge's tolerance, and HiGHS may exceed the rows by its own tolerance. The
     program therefore contains every batch that the judge admits, so its bound is valid. If the
-    judge refuses a solution, a row is added that excludes this combination of requests, and HiGHS
+    judge refuses a solution, a row that excludes its combination of requests is added, and HiGHS
     starts again.
     """
 
@@ -46,7 +46,7 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
     max_size = 300
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """State the program, solve it, and round its solution."""
+        """Formulate the program, solve it, and round its solution."""
         stats: dict[str, Any] = {"nodes": 0, "programs": 0}
         if len(prepared.items) == 0:
             return Outcome(plan=budget.incumbent, bound=0.0, stats=stats)
@@ -77,10 +77,11 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
 
 
 def formulate(problem: VerificationBatchProblem) -> Any:
-    """Return the program as a Pyomo model. Times are scaled by the longest room, and memory by its
-    room.
+    """Return the program as a Pyomo model. Times are scaled by the longest room, and memory by the
+    room in memory.
 
-    Hopeless requests and requests without value are left out; `prepared.items` contains the others.
+    Hopeless requests and requests without value are left out; `prepared.items` contains the
+    remaining requests.
 
     Raises
     ------
@@ -117,7 +118,7 @@ def formulate(problem: VerificationBatchProblem) -> Any:
             else pyo.Constraint.Skip
         )
     )
-    # Eq. 15: the deadline of every request in the batch holds; others allow the longest room.
+    # Eq. 15: every request in the batch meets its deadline; others allow the longest room.
     program.due = pyo.Constraint(
         program.pending,
         rule=lambda p, k: (
@@ -146,11 +147,11 @@ FORMULATION = Formulation(formulate, read)
 
 
 def cover(prepared: Prepared, chosen: Sequence[int]) -> list[int]:
-    """Return a set of positions of which no feasible batch contains as many as `chosen`, because
-    `chosen` is refused.
+    """Return a set of positions. Because `chosen` is refused, no feasible batch contains as many
+    positions of this set as `chosen` does.
 
     The set contains the chosen requests, and every request that needs at least as much of every
-    resource as each of them and whose deadline is no later.
+    resource as each chosen request and whose deadline is no later.
     """
     problem, items = prepared.problem, prepared.items
     heavy = np.ones(len(items), np.bool_)

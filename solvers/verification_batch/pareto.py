@@ -1,5 +1,5 @@
-"""The method `pareto`, one pass of (time, memory, value) labels for all tightest deadlines, and the
-enumeration of all subsets.
+"""The method `pareto`, which extends (time, memory, value) labels for all tightest deadlines in one
+pass, and the enumeration of all subsets.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ SUBSETS_PER_CHECK = 1024
 @dataclass(frozen=True)
 class Pareto(VerificationBatchMethod):
     """Extend labels by requests in order of decreasing deadline. The last request of a label limits
-    its time.
+    the label's time.
 
     A label is dropped if another label over the same requests has at most its time and memory and
     at least its value. A label is also dropped if, for every remaining threshold, the prices show
-    that no completion exceeds the best batch known.
+    that no completion is better than the best known batch.
 
     Labels may fill the larger of the two rooms of `Prepared`, so that the best label bounds every
     batch that the judge admits. If the judge refuses such a batch because of its last digits, all
-    subsets are tried when there are few requests. Otherwise a second pass finds the best batch in
-    the smaller rooms, and the bound stays above its value.
+    subsets are tried when there are few requests. Otherwise, a second pass finds the best batch
+    within the smaller rooms, and the bound stays above the value of that batch.
     """
 
     name = "pareto"
@@ -49,7 +49,9 @@ class Pareto(VerificationBatchMethod):
     complexity = "O(n x labels log labels), exponential at worst"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Start from the sweep, bound the thresholds, then extend the labels."""
+        """Start from the batch of the sweep, compute bounds for the thresholds, then extend the
+        labels.
+        """
         budget.offer(plan_of(sweep(prepared, budget)))
         budget.check()
         bound, *prices = prepared.bounds(budget, enough(budget))
@@ -64,11 +66,11 @@ class Pareto(VerificationBatchMethod):
 
 
 MAX_REQUESTS = 16
-"""Largest number of requests for which all subsets are tried."""
+"""Maximum number of requests for which all subsets are tried."""
 
 
 class Labels:
-    """A pass that extends labels over the items of the thresholds that a bound does not rule out.
+    """A pass that extends labels by the items of all thresholds that no bound rules out.
 
     Only the thresholds in `alive` are searched, each at its own prices of time and memory. Batches
     with a value of at most `enough` are ignored. The search stops early after more than `most`
@@ -94,13 +96,15 @@ class Labels:
 
     @property
     def bound(self) -> float:
-        """Upper bound on the value of every batch of the thresholds, after a complete search,
-        except for the best batch known before.
+        """Upper bound, after a complete search, on the value of every batch of the thresholds,
+        except for the best batch known before the search.
         """
         return max(self.enough, self.refused)
 
     def run(self, budget: Budget) -> bool:
-        """Search, and offer every better batch. Return whether the search is complete."""
+        """Search, offer every batch that improves on the best plan, and return whether the search
+        is complete.
+        """
         if len(self.ends) == 0:
             return True
         complete = self._pass(budget, MOST)
@@ -170,7 +174,7 @@ class Labels:
 
 
 def best_subset(prepared: Prepared, budget: Budget) -> tuple[tuple[int, ...], int]:
-    """Return the best of all batches and the number of batches tried."""
+    """Return the best batch of all, and the number of batches tried."""
     problem = prepared.problem
     values = problem.expected_tokens.tolist()
     best, seen = 0.0, 1

@@ -1,4 +1,4 @@
-"""Policies of a verifier in the long run, which choose a batch at every epoch.
+"""Policies for the long-run simulation of a verifier, which choose a batch at every epoch.
 
 ====================  ==========================================================================
 ``fcfs``              all pending requests in order of arrival, as far as memory allows (SLED,
@@ -18,9 +18,9 @@
 ====================  ==========================================================================
 
 The paper does not specify how to treat late requests. Under ``algorithm-1-drop`` and ``per-epoch``,
-late requests fill the room that a batch leaves before its tightest deadline (with
-`fill_with_late`). They are served in order of arrival when nothing else is pending, so the batch is
-never empty while any request waits.
+late requests fill the room that a batch leaves before its tightest deadline if `fill_with_late` is
+set. Late requests are served in order of arrival when nothing else is pending, so the batch is
+never empty while a request is waiting.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ class Policy:
         Name of the policy, one of `POLICIES`.
     cap_seconds
         Longest duration of a batch with more than one request, unless the deadlines of an epoch
-        determine it. None means no cap for ``fcfs`` and ``slack``, and 0.15 s for the others.
+        determine it. None means no cap for ``fcfs`` and ``slack``, and 0.15 s for the other
+        policies.
     defer_seconds
         ``slack``: lead of a response beyond which its request can wait. None means one window plus
         a margin for bad luck.
@@ -60,8 +61,9 @@ class Policy:
         ``slack``: lateness beyond which requests come last, so that under overload some responses
         wait instead of all being late. Infinity means never.
     eviction
-        Prefix that a full cache drops: the one whose next verification is due last, or the least
-        recently used. None means the former for ``slack`` and the latter for the others.
+        Prefix that a full cache drops: the prefix whose next verification is due last, or the least
+        recently used prefix. None means the former for ``slack`` and the latter for the other
+        policies.
     fill_with_late
         ``algorithm-1-drop``, ``per-epoch``: whether late requests fill the room that a batch
         leaves.

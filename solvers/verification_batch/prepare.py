@@ -1,4 +1,6 @@
-"""The data of the methods and kernels of verification batching: requests with their costs."""
+"""Requests with their costs, in the form that the methods and kernels for verification batching
+use.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.room import room
 
 LARGE = 2000
-"""Number of requests at or above which one compiled call may exceed a time limit and is therefore
+"""Minimum number of requests for which one compiled call may exceed a time limit and is therefore
 monitored.
 """
 
@@ -27,13 +29,13 @@ PARTS = 8
 """Number of blocks into which a block of thresholds is divided."""
 
 PASSES = 6, 30
-"""Bisection steps on the mix of time and memory, for the bound of a block and of a single
+"""Number of bisection steps on the mix of time and memory, for the bound on a block and on a single
 threshold.
 """
 
 SURE, MOST = 0, 1
-"""Indices of the smaller and the larger room. Batches that fit the smaller room are feasible;
-batches that do not fit the larger room are infeasible.
+"""Indices of the smaller and the larger room. Batches that fit in the smaller room are feasible;
+batches that do not fit in the larger room are infeasible.
 """
 
 T = TypeVar("T")
@@ -46,8 +48,8 @@ class Prepared:
     A room is a limit on the total weight of a batch, in time or in memory, and includes the judge's
     tolerance. Each limit has a smaller and a larger room. A batch that exceeds the larger room is
     infeasible in any order of summation; bounds and exact searches use this room. A batch that fits
-    the smaller room is feasible; heuristics use this room. For batches in between, the last digits
-    decide, and the judge is asked.
+    in the smaller room is feasible; heuristics use this room. For batches in between, feasibility
+    depends on the last digits, and the judge decides.
     """
 
     problem: VerificationBatchProblem
@@ -59,8 +61,8 @@ class Prepared:
 
     @cached_property
     def rooms(self) -> Floats:
-        """The smaller and the larger room for the weights of a batch that contains each request:
-        d_i - t_k - c, shape (2, n).
+        """The smaller and the larger room, d_i - t_k - c, for the weights of a batch that contains
+        request i, with shape (2, n).
         """
         problem = self.problem
         digit = np.spacing(np.abs(problem.deadline_seconds)) + np.spacing(abs(problem.now_seconds))
@@ -77,7 +79,9 @@ class Prepared:
 
     @property
     def _digits(self) -> Floats:
-        """Number of last digits by which a sum over a batch may be off, downwards and upwards."""
+        """Error that a sum over a batch may have, downwards and upwards, in units of the last
+        digit.
+        """
         return (self.problem.requests + 8.0) * np.array([-1.0, 1.0])
 
     @cached_property
@@ -88,14 +92,14 @@ class Prepared:
         return [i for i in np.flatnonzero(late | large).tolist() if not self.admits([i])]
 
     def without_hopeless(self, order: Iterable[int]) -> list[int]:
-        """Return the requests of an ordering that are not hopeless."""
+        """Return the requests that are not hopeless, in the given order."""
         hopeless = set(self.hopeless)
         return [i for i in order if i not in hopeless]
 
     @cached_property
     def items(self) -> Ints:
-        """Requests that have a positive value and are not hopeless, by decreasing deadline; ties
-        are broken by index.
+        """Requests that have a positive value and are not hopeless, in order of decreasing
+        deadline; ties are broken by index.
         """
         useful = self.problem.expected_tokens > 0
         useful[self.hopeless] = False
@@ -104,8 +108,8 @@ class Prepared:
 
     @cached_property
     def columns(self) -> tuple[Floats, Floats, Floats, Floats, float]:
-        """Values, weights in seconds, memory and rooms of the items, and the room in memory, for
-        proofs.
+        """Values, weights in seconds, memory and rooms of the items, and the room in memory, as
+        used in proofs.
         """
         return self.columns_within(MOST)
 
@@ -127,8 +131,8 @@ class Prepared:
         return np.flatnonzero(np.append(rooms[1:] != rooms[:-1], True)[: len(rooms)]) + 1
 
     def admits(self, batch: Sequence[int]) -> bool:
-        """Return whether the judge accepts a batch. The judge itself is called only if the last
-        digits matter.
+        """Return whether the judge accepts a batch. The judge is called only if the last digits
+        matter.
         """
         members = list(batch)
         if not members:
@@ -144,8 +148,8 @@ class Prepared:
         )
 
     def in_order(self, order: Iterable[int], skip: bool) -> list[int]:
-        """Return the batch that adds requests in the given order. At a request that does not fit,
-        stop, or skip the request if `skip` is set.
+        """Add requests in the given order, and return the batch. A request that does not fit ends
+        the batch or, if `skip` is set, is skipped.
         """
         seconds, memory = self.seconds, self.problem.request_memory_bytes
         rooms, memory_room = self.rooms[SURE], self.memory_rooms[SURE]
@@ -162,11 +166,12 @@ class Prepared:
         return batch
 
     def bounds(self, budget: Budget, enough: float, levels: float = math.inf) -> Floats:
-        """Return a bound for every threshold, with its prices of time and memory, and improve the
-        bound of the budget. The bounds are tight only above `enough`.
+        """Return a bound for every threshold, with prices of time and memory, and improve the
+        budget's bound. The bounds are tight only above `enough`.
 
-        Neighbouring thresholds share a bound. A shared bound above `enough` is refined level by
-        level, until each threshold has its own bound or the requested number of levels is reached.
+        Initially, neighbouring thresholds share a bound. A shared bound above `enough` is refined
+        level by level, until each threshold has its own bound or the requested number of levels is
+        reached.
         """
         kernels = budget.load("verification_batch.bound")
         items, count = kernels.Items(*self.columns), len(self.ends)
@@ -206,7 +211,9 @@ class Prepared:
     def call(
         self, budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: bool = False
     ) -> T:
-        """Return the result of a kernel. With many requests, the call respects the time limit."""
+        """Call a kernel and return its result. If there are many requests, the call respects the
+        time limit.
+        """
         if len(self.items) < LARGE:
             return kernel(*arguments, np.zeros(1, np.uint8))
         return budget.call(kernel, *arguments, partial=partial)

@@ -1,10 +1,10 @@
-"""Long-run simulation of verification: many devices, one verifier, and a policy that chooses every
-batch.
+"""Long-run simulation of verification, with many devices, one verifier, and a policy that chooses
+every batch.
 
 A device thinks, then starts a response with a new prompt. Until the response is complete, the
 device drafts a window, sends it, waits in the queue, has the window verified in a batch, and
-receives the accepted tokens and the verifier's own token. The simulation makes these assumptions
-beyond the workload:
+receives the accepted tokens and the verifier's own token. The simulation makes the following
+assumptions beyond the workload:
 
 * The first verification of a response is cold: it computes the prompt and the window. A later
   verification reads the cached prefix and computes the window and the verifier's last token.
@@ -12,15 +12,15 @@ beyond the workload:
 * The speed of a response is tokens / (last token received - response started), including the prompt
   and the network. A response violates its class if its speed is below tau. Its last window may
   yield fewer tokens than expected, because tokens beyond the response are cut off. Violations per
-  iteration (Eq. 4) are far more frequent, because few accepted tokens make an iteration slow
-  regardless of the verifier; they are reported separately.
+  iteration (Eq. 4) are reported separately. Such violations are far more frequent, because few
+  accepted tokens make an iteration slow regardless of the verifier.
 * Every device keeps its class. Classes are distributed evenly, so that the shares hold for any
   number of devices.
 * Responses are counted if they start in the window after the warm-up; the simulation continues
-  until they have ended. A response counts as a violation if it spans the window, or if it is
-  unfinished when time is up and certain to miss its speed.
+  until they have ended. A response counts as a violation if it spans the whole window, or if it is
+  unfinished at the end and certain to miss its speed.
 * Centralised serving decodes one token of every pending response per batch on the verifier itself;
-  the network is crossed once for the request and once at the end.
+  the network delay occurs once for the request and once at the end.
 """
 
 from __future__ import annotations
@@ -60,25 +60,26 @@ _ESTIMATES = {
     "busy_share": "busy_share",
     "cold_share": "cold_share",
     "wasted_share": "wasted_share",
-}  # estimates of `ServiceSimulation`, by the properties of a run
+}  # attribute of a run, by the name of its estimate in `ServiceSimulation`
 
 OWN_RULE = Policy(name="fcfs")
-"""Policy of the cache when a user-defined policy chooses the batches."""
+"""Policy that controls the cache when a user-defined policy chooses the batches."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Belief(Checked):
-    """The belief of a policy about the time of a batch, and the error of this belief over time.
+    """A policy's belief about the duration of a batch, and how the error of this belief changes
+    over time.
 
     Parameters
     ----------
     estimator
-        Initial belief about the time of a batch. None means that the belief is always the true
-        time.
+        Initial belief about the duration of a batch. None means that the belief is always the true
+        duration.
     calibrated
-        Whether the estimator then follows the observed times of batches.
+        Whether the estimator is then updated from the observed durations of batches.
     slowdown
-        Factor on the time of all batches from the middle of the window on.
+        Factor that multiplies the durations of all batches from the middle of the window on.
     """
 
     estimator: VerificationTime | None = None
@@ -88,36 +89,36 @@ class Belief(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LongRun:
-    """The run of a policy that serves a number of devices.
+    """One simulated run of a policy that serves a number of devices.
 
     Parameters
     ----------
     class_speeds
         Token speed tau of every class.
     class_responses, class_violations, class_mean_speed
-        Number of counted responses, number of those below tau, and mean speed (total tokens / total
-        seconds), per class.
+        Number of counted responses, number of counted responses slower than tau, and mean speed
+        (total tokens / total seconds), per class.
     goodput
         Tokens committed per second within the window.
     goodput_on_time
-        `goodput` times the share of tokens in responses that reach their speed.
+        `goodput` times the share of tokens in responses that reach their class's speed.
     iterations, iteration_violations, compute_dominant
-        Number of verifications within the window, of those that end past the deadline of Eq. 12,
-        and of late ones whose batch is a spike (Eq. 21), per class. Other late verifications are
-        queue-dominant.
+        Number of verifications within the window, number of late verifications, which end past the
+        deadline of Eq. 12, and number of late verifications whose batch is a spike (Eq. 21), per
+        class. All other late verifications are queue-dominant.
     batches, busy_share, cold_share, wasted_share
-        Number of batches within the window, the verifier's busy share of the window, the share of
-        cold verifications, and the share of drafted tokens that were not accepted.
+        Number of batches within the window, share of the window in which the verifier is busy,
+        share of verifications that are cold, and share of drafted tokens that were not accepted.
     stalled
         Whether the policy selected no request although every device was waiting.
     seconds
         Computing time, including the compilation at the first call.
     responses
-        Counted responses: "device_class", "speed", "tokens", "start", "seconds".
+        Counted responses, with the fields "device_class", "speed", "tokens", "start" and "seconds".
     events
-        Logged iterations, up to the requested number: "batch", "device", "start" of the batch,
-        "queued" seconds, "seconds" of the batch, "deadline", "ratio" to the moving mean (Eq. 21),
-        and "late", whether the deadline was missed.
+        Logged iterations, up to the requested number. The fields are "batch", "device", "start" of
+        the batch, "queued" seconds, "seconds" of the batch, "deadline", "ratio" to the moving mean
+        (Eq. 21), and "late", which tells whether the deadline was missed.
     """
 
     class_speeds: Floats
@@ -140,23 +141,22 @@ class LongRun:
 
     @property
     def violation_rate(self) -> float:
-        """Share of all responses below the speed of their class."""
+        """Share of all responses that are slower than their class requires."""
         return float(self.class_violations.sum()) / max(1, int(self.class_responses.sum()))
 
     @property
     def class_violation_rate(self) -> Floats:
-        """Share of responses below the speed of their class, per class."""
+        """Share of responses that are slower than their class requires, per class."""
         rates: Floats = self.class_violations / np.maximum(1, self.class_responses)
         return rates
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServiceSimulation(Simulation):
-    """The results of a policy for a number of devices, for each run.
+    """The simulated results of a policy that serves a number of devices.
 
-    `estimates` contains "violation_rate", "goodput_tokens_per_second", the part of the goodput in
-    responses that are on time, the violation rate of every class, and shares of the verifier's
-    time.
+    `estimates` contains "violation_rate", "goodput_tokens_per_second", the goodput in responses
+    that are on time, the violation rate of every class, and shares of the verifier's time.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class ServiceSimulation(Simulation):
         Number of runs that ended because the policy selected no request although every device was
         waiting.
     runs
-        Runs, by replication.
+        Runs, one per replication.
     """
 
     kind = VerificationBatchProblem.kind
@@ -183,7 +183,7 @@ class ServiceSimulation(Simulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """The number of devices, and the number of stalled runs if any."""
+        """The number of devices and, if there are any, the number of stalled runs."""
         facts = {
             "devices": (
                 f"{self.devices}, {self.devices / len(self.class_speeds):g} per class on average"
@@ -219,7 +219,7 @@ def simulate(
         specopt, or a `specopt.Policy`. The latter receives a `State`, returns the requests of the
         next batch as indices into this state, and learns from an `Outcome`.
     seed
-        Seed of the first run; the seeds of the other runs follow from it.
+        Seed of the first run; further runs use consecutive seeds.
     replications
         Number of runs.
     callback
@@ -283,13 +283,14 @@ def run_once(
         Random seed. With the same seed, a device's responses have the same prompts, lengths,
         acceptances and delays under any policy.
     seconds, warm_up_seconds
-        Length of the window in which counted responses start, and the time before it.
+        Length of the window in which counted responses start, and length of the warm-up before the
+        window.
     centralised
         Whether the verifier decodes alone, without drafts.
     belief
-        Belief of the policy about the time of a batch.
+        The policy's belief about the duration of a batch.
     events
-        Number of iterations to log, starting with the first one within the window.
+        Number of iterations to log, starting with the first iteration within the window.
 
     Raises
     ------
@@ -382,8 +383,8 @@ class State:
     expected_tokens, new_tokens, cached_tokens
         Token counts of every waiting request, in order of arrival.
     deadline_seconds, due_seconds
-        Deadline of the request's iteration (Eq. 12), and the time by which its response is due at
-        the speed of its class.
+        Deadline of each request's iteration (Eq. 12), and time by which its response is due at its
+        class's speed.
     memory_bytes, kv_bytes_per_token
         Memory of a batch (infinity means unlimited), and memory per token. A request occupies
         memory for its new and cached tokens.
@@ -404,13 +405,15 @@ class State:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The information available to a policy after a batch: the batch's duration in seconds."""
+    """The information available to a policy after a batch, which is the batch's duration in
+    seconds.
+    """
 
     seconds: float
 
 
 def _twin(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
-    """Return the event loop as plain Python, with a user-defined policy."""
+    """Return the event loop as plain Python, in which a user-defined policy chooses the batches."""
 
     def choose(now: float, rule: Any, pending: Any, room: Any, batch: Any) -> int:
         known = [array.copy() for array in pending[:5]]
@@ -483,24 +486,25 @@ def capacity(
     most: int = 4096,
     **options: Any,
 ) -> Estimate:
-    """Return the number of devices that a policy serves at a violation rate (Eq. 20).
+    """Return the number of devices that a policy can serve at a given violation rate (Eq. 20).
 
-    For each seed, the number is doubled and then bisected. The rate need not increase with every
-    additional device; the search ends at a number that satisfies the rate and is close to a larger
-    number that does not.
+    For each seed, the number is doubled and then bisected. The violation rate need not increase
+    with every additional device. The search ends at a number of devices that satisfies the rate and
+    is close to a larger number that does not.
 
     Parameters
     ----------
     workload, policy
         Same as in `run_once`.
     violation_rate
-        epsilon, the largest allowed share of responses below the speed of their class.
+        Largest allowed share epsilon of responses that are slower than their class requires.
     seeds
         Seeds, with one search each.
     resolution
-        Relative distance at which a search ends; the distance is at least one device.
+        Relative distance between the two numbers at which a search ends; the distance is at least
+        one device.
     most
-        Upper bound on the number of devices searched.
+        Largest number of devices to try.
     options
         Options of `run_once`.
 
@@ -536,8 +540,8 @@ def capacity(
 
 
 def device_classes(workload: VerificationWorkload, devices: int) -> Ints:
-    """Return the class of every device. The class shares hold, up to rounding, among any number of
-    first devices.
+    """Return the class of every device. For every n, the class shares hold among the first n
+    devices, up to rounding.
     """
     places = np.modf((np.arange(devices) + 0.5) * _GOLDEN)[0]
     found = np.searchsorted(np.cumsum(workload.class_shares), places, side="right")

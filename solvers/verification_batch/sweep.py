@@ -1,5 +1,5 @@
-"""The method `sweep`: a density greedy for every tightest deadline, then exchanges from the best
-results.
+"""The method `sweep`, which runs a density greedy for every tightest deadline and then exchanges
+requests in the best results.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from specopt.solvers.verification_batch.prepare import SURE, Prepared
 
 @dataclass(frozen=True)
 class Sweep(VerificationBatchMethod):
-    """Run a greedy by value per second for each tightest deadline D, and compare with the best
-    single request.
+    """Run a greedy by value per second for each tightest deadline D, and compare the result with
+    the best single request.
 
     At the deadline D of an optimal batch, the greedy batch up to and including the first request
-    that does not fit has at least the value of the relaxed knapsack. The better of the greedy batch
-    and the most valuable request therefore has at least half of that value, as long as memory does
-    not bind. If memory may bind, greedies by value per byte and by value at the relaxation's prices
-    are also run. Exchanges then start from the best thresholds; they never decrease the value.
+    that does not fit has at least the value of the relaxed knapsack. As long as memory does not
+    bind, the better of the greedy batch and the most valuable request therefore has at least half
+    of that value. If memory may bind, greedies by value per byte and by value at the relaxation's
+    prices are also run. Exchanges then start from the best thresholds, and never decrease the
+    value.
     """
 
     name = "sweep"

@@ -1,5 +1,5 @@
-"""The method `threshold`. Bounds leave a few tightest deadlines, which are settled by labels or,
-for the requests that prices do not fix, by HiGHS.
+"""The method `threshold`, which uses bounds to rule out most tightest deadlines. The remaining
+deadlines are settled by labels or, for the requests that prices do not fix, by HiGHS.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ OPTIONS: dict[str, float | str] = {
 }
 
 SECONDS_PER_NODE = 3e-4
-"""Approximate work of one HiGHS node on such a program, used when work is limited."""
+"""Approximate work of one HiGHS node on such a program, in seconds, used when work is limited."""
 
 FOUND = 2
-"""Code of HiGHS for a feasible solution."""
+"""HiGHS's code for a feasible solution."""
 
 UNITS = 1e4
-"""Size of the rooms and of the largest value in a program's own units, because the tolerances of
-HiGHS are absolute.
+"""Size of the rooms and of the largest value in a program's own units, which are chosen because the
+tolerances of HiGHS are absolute.
 """
 
 FEW_REQUESTS = 16
-"""Largest number of requests for which labels settle every threshold as fast without a good initial
-batch. The kernel that finds such a batch then need not be compiled.
+"""Maximum number of requests for which labels settle every threshold without a good initial batch
+just as fast, so that the kernel that finds such a batch need not be compiled.
 """
 
 MEETING = 36
-"""Largest number of requests for which the subsets of two halves are combined instead of solving an
+"""Maximum number of requests for which the subsets of two halves are combined instead of solving an
 integer program.
 """
 
@@ -53,25 +53,25 @@ ROUGH = 1e-4
 """Relative gap of the first program of each threshold, if there are several thresholds."""
 
 MANY_REQUESTS = 10_000
-"""Number of requests at or above which a good batch is the best subset of a core, without
+"""Minimum number of requests for which a good batch is the best subset of a core, without
 exchanges, and thresholds are settled by HiGHS alone.
 """
 
 
 @dataclass(frozen=True)
 class Threshold(VerificationBatchMethod):
-    """Solve a knapsack in time and memory for every tightest deadline that a Lagrangian bound does
-    not exclude.
+    """Solve a knapsack problem in time and memory for every tightest deadline that a Lagrangian
+    bound does not exclude.
 
-    With many requests, the best thresholds are polished first: the best subset of the requests next
-    to the prices is chosen, and exchanges follow. If a small number of labels, as in `pareto`,
-    settles the remaining thresholds, the search ends there.
+    If there are many requests, the best thresholds are polished first, by choosing the best subset
+    of the requests next to the prices and by exchanges. If a small number of labels, as in
+    `pareto`, settles the remaining thresholds, the search ends.
 
-    Otherwise, prices fix each request whose exchange would cost more than the bound exceeds the
-    best batch known. The remaining problem is solved by combining subsets of its two halves if it
-    is small, and otherwise by HiGHS. If there are several thresholds, HiGHS first solves each of
-    them roughly. A solution that the judge refuses is discarded: labels then search that threshold
-    to the end.
+    Otherwise, prices fix each request whose exchange would cost more than the amount by which the
+    bound exceeds the best known batch. The remaining problem is solved by combining subsets of its
+    two halves if it is small, and otherwise by HiGHS. If there are several thresholds, HiGHS first
+    solves each threshold roughly. If the judge refuses a solution, the solution is discarded, and
+    labels search its threshold to the end.
     """
 
     name = "threshold"
@@ -88,7 +88,9 @@ class Threshold(VerificationBatchMethod):
     few_labels: ClassVar[int] = 1_000_000
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Bound, fix and solve the thresholds, starting with the most promising."""
+        """Compute bounds, fix requests and solve the thresholds, starting with the most promising
+        threshold.
+        """
         few = prepared.problem.requests <= FEW_REQUESTS
         budget.offer_warm_start()
         if not few:  # bounds need to be tight only above the value of a good batch
@@ -104,7 +106,8 @@ class Threshold(VerificationBatchMethod):
             stats |= {"thresholds": len(alive), "labels": search.seen}
             budget.improve_bound(search.bound)
             return Outcome.of(budget, stats=stats)
-        # A good batch of one threshold rules out others, so all are first solved roughly.
+        # A good batch of one threshold rules out other thresholds, so all thresholds are first
+        # solved roughly.
         limits = bound.copy()
         for gap in (ROUGH, 0.0) if len(alive) > 1 else (0.0,):
             for k in np.argsort(-limits, kind="stable").tolist():
@@ -122,7 +125,7 @@ class Threshold(VerificationBatchMethod):
         return Outcome.of(budget, stats=stats)
 
     def _polish(self, prepared: Prepared, found: Floats, most: int, budget: Budget) -> None:
-        """Offer good batches of the thresholds with the best bounds.
+        """Offer good batches for the thresholds with the best bounds.
 
         Prices decide on most requests, the best subset of the requests next to the prices is
         chosen, and exchanges improve the batch. `found` contains the bound and the prices of each
@@ -152,8 +155,8 @@ class Threshold(VerificationBatchMethod):
         gap: float,
         budget: Budget,
     ) -> tuple[int, float]:
-        """Offer the best batch of a threshold if it is better than the best known. Return the size
-        of its program and a bound on the batches of the threshold.
+        """Solve the program for one threshold, and offer its best batch if that improves on the
+        best plan. Return the size of the program, and a bound on the threshold's batches.
 
         `found` contains the bound and the prices of each threshold.
         """
@@ -169,7 +172,7 @@ class Threshold(VerificationBatchMethod):
         own = slice(int(prepared.ends[k - 1]) if k else 0, end)
         spare[own] -= min(
             0.0, float(reduced[own].max())
-        )  # a batch contains one of these, and the bound already includes its loss
+        )  # a batch contains one of these requests, and the bound already includes its loss
         inside = np.flatnonzero(fixed_in)
         room = float(rooms[-1]) - math.fsum(seconds[inside])
         space = memory_room - math.fsum(memory[inside])
@@ -209,28 +212,28 @@ def knapsack(
     gap: float,
     budget: Budget,
 ) -> tuple[Ints, float | None]:
-    """Return the positions of the best choice within room and space, computed by HiGHS from plain
-    arrays.
+    """Solve a knapsack problem, given as plain arrays, with HiGHS, and return the positions of the
+    best choice within room and space.
 
     An extra column counts the chosen requests. If values are nearly proportional to costs plus a
-    constant, that number is decisive, and HiGHS branches on it first.
+    constant, the number of chosen requests is decisive, and HiGHS branches on it first.
 
     HiGHS may exceed a row by 1e-6, overlook smaller gains, and be off by the tolerance of its duals
-    per column; the units make such errors negligible. Sums that meet a limit exactly leave ten
-    times as much slack in a row, because the rooms include the judge's tolerance of 1e-9. They are
-    therefore not lost among these errors.
+    per column; the units make such errors negligible. Choices that meet a limit exactly leave ten
+    times as much slack in a row, because the rooms include the judge's tolerance of 1e-9. Such
+    choices are therefore not lost to these errors.
 
     Returns
     -------
     tuple
-        Best choice found, and a bound on all choices, or None if the choice is proven best. The
-        bound holds within a relative gap, or is as tight as time or work allowed. If HiGHS fails,
-        no positions and infinity are returned.
+        Positions of the best choice found, and a bound on all choices, or None if the choice is
+        proven best. The bound holds within a relative gap, or is as tight as time or work allowed.
+        If HiGHS fails, the positions are empty and the bound is infinite.
 
     Raises
     ------
     OutOfTime, OutOfWork
-        If time or work ends before a choice is found.
+        If the time or work limit is reached before a choice is found.
     """
     import highspy
 

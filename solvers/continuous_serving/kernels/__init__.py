@@ -1,1 +1,1 @@
-"""Compiled code of the methods of `continuous-serving`."""
+"""Compiled code of the methods for `continuous-serving` problems."""

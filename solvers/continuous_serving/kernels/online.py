@@ -1,11 +1,12 @@
-"""Choice of one step of online serving, made at the step itself: which tasks draft, how many
-tokens, and in which batches.
+"""Planning of one step of online serving, at the time of the step: which tasks use drafts, how many
+tokens they draft, and in which batches they run.
 
 Output lengths are unknown, so a choice is rated as if all active tasks stayed for a fixed number of
-tokens. The rating adds two times. The first is that of this step, including prompts and all tokens
-that the draft model has not seen. The second is that of the remaining tokens, at the pace of the
-next step with the same choice. Tasks that join in the meantime wait for half a step. Tasks without
-drafts are served first, because their verification overlaps the drafting of the others.
+tokens. The rating adds two durations. The first is the duration of the current step, including
+prompts and all tokens that the draft model has not seen. The second is the time for the remaining
+tokens, at the pace of the next step with the same choice. Tasks that join in the meantime wait for
+half a step. Tasks without drafts are served first, because their verification overlaps with the
+drafting of other tasks.
 """
 
 import math
@@ -23,14 +24,14 @@ from specopt.solvers.serving_latency.kernels.stages import (
 )
 from specopt.solvers.serving_latency.kernels.step import served
 
-ENDS = 16  # maximum number of positions where the batches of one group may end
+ENDS = 16  # maximum number of positions at which the batches of one group may end
 BATCHES = 5  # maximum number of batches of a group past its first step, unless memory requires more
 SEEN = 1.5  # tokens: a task with fewer unseen tokens needs no extra processing
 
 Server = record(
     "Server",
     models="f8[:, ::1]",  # operations per token, per pair of tokens and per logit, for both models
-    # KV bytes per draft token, bytes free for them, and the same two for the verify model
+    # KV bytes per token and free bytes of the draft model, then the same for the verify model
     memory="f8[::1]",
     runtimes="f8[:, :, ::1]",
     overlap="b1",
@@ -57,18 +58,18 @@ Room = record(
     gain="f8[:, ::1]",
     most="i8",
 )
-"""Work space of the choice.
+"""Work space for choosing the batches of a step.
 
-It contains the tables of a chain, its runs and its blocks, the order of tasks by tokens reached,
-and the groups of tasks with their sizes. It also contains the ends of their batches, the times at
-which these are verified, and the gain of each task without and with drafts. `most` is the maximum
-number of batches of a group past its first step.
+The work space contains the tables of a chain, its runs and its blocks, the order of tasks by tokens
+reached, and the groups of tasks with their sizes. It also contains the ends of the groups' batches,
+the times at which the batches are verified, and each task's gain without and with drafts. `most` is
+the maximum number of batches of a group past its first step.
 """
 
 
 @helper
 def room_for(active, most_ends, most):
-    """Return the work space for these tasks; each group has at most `most_ends` batch ends."""
+    """Return the work space for the active tasks; each group has at most `most_ends` batch ends."""
     A, size = len(active.reached), most_ends + 1
     order = np.arange(A)
     sort_by(active.reached, order)
@@ -90,14 +91,14 @@ def room_for(active, most_ends, most):
 
 @inlined
 def holds(server, b, tokens, l):
-    """Return whether a run (one batch of a step) fits the memory of the models that it uses."""
+    """Return whether a run (one batch of a step) fits in the memory of the models that it uses."""
     memory = server.memory
     return b * memory[2] * tokens <= memory[3] and (l == 0 or b * memory[0] * tokens <= memory[1])
 
 
 @helper
 def set_gains(active, l, room):
-    """Store the expected gain of each task in a step with a given draft length (Eq. 7)."""
+    """Store each task's expected gain in a step with l draft tokens (Eq. 7)."""
     for k in range(len(active.rate)):
         a = active.rate[k]
         room.gain[1, k] = expected_tokens(a, math.log(a) if a > 0.0 else -INFINITY, l)
@@ -105,16 +106,17 @@ def set_gains(active, l, room):
 
 @helper
 def first_verified(overlap, most, times, G, drafted, done, before):
-    """Cut blocks 0..G-1, in their order, into at most `most` runs so that the last run is verified
-    as early as possible.
+    """Cut blocks 0..G-1, in order, into at most `most` runs such that the last run is verified as
+    early as possible.
 
     A block is a set of consecutive tasks that stay together. For every number m of runs and every
-    end e, the chain that is verified first is kept. A chain begins when the stages are free, at
+    end e, the chain that is verified first is kept. A chain begins when the stages become free, at
     drafted[0, 0] and done[0, 0]. The array times[e, j] holds the stage times of the run of blocks
-    j..e-1, which are infinite if the run does not fit; no longer run fits then.
+    j..e-1, which are infinite if the run does not fit in memory; in that case, longer runs do not
+    fit either.
 
-    Returns the best number of runs, or 0 if nothing fits; run m of m ends at before[m + 1, end of
-    run m + 1].
+    Return the best number of runs, or 0 if nothing fits. Run m ends at before[m + 1, end of run m +
+    1].
     """
     for m in range(most + 1):
         for e in range(G + 1):
@@ -146,12 +148,13 @@ def first_verified(overlap, most, times, G, drafted, done, before):
 
 @helper
 def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g):
-    """Batch tasks contiguously after the runs served before; tasks are given in increasing order of
-    the tokens reached.
+    """Batch tasks contiguously, after the runs that are served before them. The tasks are given in
+    increasing order of the tokens reached.
 
     For every number of batches and every prefix, the chain that is verified first is kept. A chain
-    begins when the stages are free, at `drafted` and `done`. Returns the times at which the stages
-    are free again; cuts[0] batches end at cuts[1], cuts[2], ...
+    begins when the stages become free, at `drafted` and `done`. Return the times at which the
+    stages are free again. The number of batches is stored in cuts[0], and the batches end at
+    cuts[1], cuts[2], ...
     """
     n = len(tasks)
     cuts, finish = room.cuts[g], room.finish[g]
@@ -197,7 +200,7 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
 def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g):
     """Batch tasks as `chain` does, with each batch as large as memory allows.
 
-    A task that is alone in its batch is assumed to fit.
+    A task that is alone in its batch is assumed to fit in memory.
     """
     n, cuts = len(tasks), room.cuts[g]
     begin = 0
@@ -229,10 +232,11 @@ def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, 
 def groups(server, active, room, drafting, may_pause, steady):
     """List the tasks of four groups, each in increasing order of the tokens reached.
 
-    Groups distinguish tasks that draft from tasks that do not, and first steps from later steps.
-    `drafting` selects the tasks that draft: 0 none, 1 those that the draft model has seen, 2 these
-    and newcomers, 3 all. If tasks may pause drafting, a task that does not fit the draft model's
-    memory alone does not draft. In a `steady` step, no task is in its first step.
+    The groups distinguish tasks that draft from tasks that do not draft, and first steps from later
+    steps. `drafting` selects the tasks that draft: no tasks (0), tasks that the draft model has
+    seen (1), those tasks and newcomers (2), or all tasks (3). If tasks may pause drafting, a task
+    that does not fit in the draft model's memory even if it is alone does not draft. In a `steady`
+    step, no task is in its first step.
     """
     room.count[:] = 0
     for k in room.order:
@@ -259,7 +263,7 @@ def tokens(room):
 
 @helper
 def serve(server, active, room, l, falling, swapped, steady):
-    """Return the duration of a step that serves these groups, and record their batches."""
+    """Return the duration of a step that serves the groups, and record the batches."""
     drafted = done = 0.0
     for place in range(4):
         g = place if place < 2 or not swapped else 5 - place
@@ -285,9 +289,9 @@ def serve(server, active, room, l, falling, swapped, steady):
     "Tuple((f8, i8))(Server, Active, const i8[::1], f8, f8, i8[::1], i8[::1], i8[::1], f8[::1])"
 )
 def choose(server, active, lengths, stay, joining, members, ends, guesses, finish):
-    """Choose the batches of a step, and return its duration and the number of batches.
+    """Choose the batches of a step, and return the step's duration and its number of batches.
 
-    `lengths` are the allowed speculation lengths in increasing order; if 0 is among them, tasks may
+    `lengths` are the allowed speculation lengths in increasing order; if they include 0, tasks may
     skip drafting. `stay` is the number of tokens that each task is expected to gain from now on.
     `joining` is the number of tasks that join per second of service.
 
@@ -349,11 +353,11 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
     ),
 )
 def form(server, active, gain, l, first, most_ends, most, slot):
-    """Form pipelined batches of tasks that draft l tokens, and return the duration of a step.
+    """Form pipelined batches of tasks that draft l tokens, and return the duration of the step.
 
     Tasks are given in increasing order of the tokens reached. `gain` is the number of tokens by
-    which each task grows in memory. `first` tells whether this is the tasks' first step. Modified
-    in place: slot[k] is the batch of task k.
+    which each task grows in memory. `first` states whether this is the tasks' first step. The batch
+    of each task k is written to slot[k].
     """
     A, room = len(slot), room_for(active, most_ends, most)
     room.gain[:] = gain

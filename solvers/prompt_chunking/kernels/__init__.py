@@ -1,1 +1,1 @@
-"""Compiled code of the methods of `prompt-chunking`."""
+"""Compiled code of the methods for `prompt-chunking` problems."""

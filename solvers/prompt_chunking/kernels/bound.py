@@ -15,7 +15,7 @@ HALVINGS = 44
 def done(prompt, i, j, k, first, queue):
     """Return a lower bound on the time to first token if the k-th chunk runs from place i to j.
 
-    The bound considers that chunk alone.
+    The bound considers only the k-th chunk.
     """
     start, end = prompt.position[i], prompt.position[j]
     x = end - start
@@ -99,33 +99,33 @@ def is_within_reach(prompt, most, offset, slope, T):
     steps=lambda most, prompt, *_: 2 * HALVINGS * min(most, 20) * 20 + 4 * len(prompt.stage),
 )
 def lower_bound(most, prompt, low, high):
-    """Return a lower bound on the time to first token of every plan: the largest T found to be
-    unattainable.
+    """Return a lower bound on the time to first token of every plan, which is the largest T found
+    to be unattainable.
 
     `most` is the maximum number of chunks, `low` a lower bound, and `high` the time of some plan.
 
     A plan whose k-th chunk runs from token s to t cannot be done before
 
         max(uploaded(k, s, t) + latency + wait, queue(k, s)) + wait + P stage[t - s] + latency +
-        download of s..N,
+        download of s..N.
 
-    where uploaded is the larger of "first token computed, then k messages and t tokens up without a
-    break" and "k chunks with t tokens computed, then this chunk up". queue is "the first token
-    there, then k - 1 chunks with s tokens on the first stage", a sum of stage[x] >= offset + slope
-    x for some line with slope <= seconds down per token. For a fixed t, the bound does not increase
-    with s, and it increases with t and k. By induction, no plan that ends by T is further along
-    after k chunks than the plan that always uses the largest chunk that meets T. If that plan gets
-    stuck, or runs out of chunks, T is unattainable. (If only the last token comes back, s..N is one
-    token, and the slope is 0; a chunk that is not the last is followed by another chunk on the last
-    stage.)
+    Here, `uploaded` is the larger of two times: "first token computed, then k messages and t tokens
+    uploaded without a break" and "k chunks with t tokens computed, then this chunk uploaded".
+    `queue` is the time "first token in the cloud, then k - 1 chunks with s tokens on the first
+    stage". It is bounded with stage[x] >= offset + slope x, for some line whose slope is at most
+    the download time per token. For a fixed t, the bound does not increase with s, and it increases
+    with t and k. By induction, no plan that ends by T is further along after k chunks than the plan
+    that always uses the largest chunk that meets T. If the latter plan gets stuck, or runs out of
+    chunks, T is unattainable. (If only the last token comes back, s..N is one token and the slope
+    is 0; every chunk but the last is followed by another chunk on the last stage.)
 
-    The last chunk, from s at most that place to N, must also wait for the previous chunk. That
-    chunk is uploaded up to s; then the smallest chunk and the last chunk pass the first stage, and
-    the last chunk passes the other stages and the downlink. This time does not decrease with s, so
-    all s that satisfy the other condition are tried.
+    The last chunk runs from s, which is at most that place, to N, and must also wait for the
+    previous chunk. After the previous chunk has been uploaded up to s, the smallest chunk and the
+    last chunk pass the first stage, and the last chunk passes the other stages and the downlink.
+    This time does not decrease with s, so all s that satisfy the other condition are tried.
 
-    The kernel halves T repeatedly; each halving needs O(chunks log M) steps, and as many further
-    steps as the last chunk has places.
+    The kernel halves the interval of T repeatedly. Each halving needs O(chunks log M) steps, and as
+    many additional steps as there are places for the start of the last chunk.
     """
     stage = prompt.stage
     down = 0.0 if prompt.last else prompt.down_token

@@ -1,21 +1,22 @@
-"""Prompt chunking (paper 4, event model): decide by labels whether some chunking ends by a time T.
+"""Labels that decide whether some chunking ends by a time T, in the event model of paper 4.
 
-A boundary is an index i = 0..M into `position`, the tokens before it. After the chunk that ends
-there, the device, the uplink and the P stages have a state (local, up, f_1, ..., f_P): `up` ends
-the last upload, f_q frees stage q. Every next state is a componentwise monotone function of the
-state, and `local` follows from the number of chunks and i.
+A boundary is an index i = 0..M into `position`, which contains the number of tokens before each
+boundary. After the chunk that ends at a boundary, the device, the uplink and the P stages have a
+state (local, up, f_1, ..., f_P). In this state, the last upload ends at `up`, and stage q is free
+from f_q on. Every next state is a componentwise monotone function of the state, and `local` follows
+from the number of chunks and i.
 
 With a deadline T for the first token, the downlink needs no state. The chunk that starts at token n
-must leave the last stage by T - head - latency - (N - n) A/beta_down: the link is then busy with
-the tokens after n. So the decision problem is a shortest path with resources:
+must leave the last stage by T - head - latency - (N - n) A/beta_down, because the link is then busy
+with the tokens after n. So the decision problem is a shortest path with resources:
 
-* `earliest` computes the minimum of each component at every boundary, each minimised separately;
+* `earliest` computes the minimum of each component at every boundary, minimised separately;
 * `latest` computes the maximum of each component at every boundary from which T can still be met,
-  each maximised separately over the chunks that can follow the earliest state. A start beyond them
-  proves T infeasible immediately;
-* `extend` runs over the boundaries with non-dominated labels, drops those beyond `latest`, and
-  raises each component that cannot delay the smallest possible next chunk to the value above which
-  it would. States that differ only in idle time then coincide.
+  maximised separately over the chunks that can follow the earliest state. If the start lies beyond
+  these maxima, T is proven infeasible immediately;
+* `extend` runs over the boundaries with non-dominated labels, and drops labels beyond `latest`. It
+  raises each component to the largest value that does not delay the smallest possible next chunk,
+  so that states that differ only in idle time coincide.
 
 States are rows of 1 + P numbers, `up` first.
 """
@@ -40,8 +41,8 @@ Tables = record(
     fewest="i8[::1]",  # minimum number of chunks that can follow
 )
 Link = rows("Link", next="i8", parent="i8", end="i8", chunks="i8")
-"""Link of a label: the next label of its boundary, the label that it extends, its boundary, and its
-number of chunks.
+"""Links of a label: the next label at its boundary, the label that it extends, its boundary, and
+its number of chunks.
 """
 
 Labels = record("Labels", states="f8[:, ::1]", links="Link[::1]", heads="i8[::1]")
@@ -59,7 +60,7 @@ use, the first free label, the label at the end, and the number of labels seen.
 def earliest(begin, end, prompt, floor):
     """Fill rows begin..end-1 of `floor` with a lower bound on each component of each state.
 
-    The earlier rows must be filled already. O(M P) per row.
+    Earlier rows must already be filled. The cost is O(M P) per row.
     """
     position, P = prompt.position, prompt.stages
     state = np.empty(P + 1)
@@ -80,9 +81,9 @@ def earliest(begin, end, prompt, floor):
 def latest(begin, above, prompt, T, tables):
     """Fill rows begin..above-1 of `ceiling` with an upper bound on the states that can end by T.
 
-    The later rows must be filled already. Each component is bounded separately; O(M P) per row.
-    Also fill `shortest` and `fewest`. Return whether a chunk can follow row `begin`; if none can
-    follow row 0, no plan ends by T.
+    Later rows must already be filled. Each component is bounded separately; the cost is O(M P) per
+    row. The function also fills `shortest` and `fewest`. Return whether a chunk can follow row
+    `begin`; if no chunk can follow row 0, no plan ends by T.
     """
     position, P = prompt.position, prompt.stages
     floor, ceiling, shortest, fewest = tables.floor, tables.ceiling, tables.shortest, tables.fewest
@@ -134,7 +135,7 @@ def latest(begin, above, prompt, T, tables):
 
 @helper
 def raise_idle(prompt, chunks, i, j, state):
-    """Raise each component to the value below which it delays no chunk that ends at boundary j or
+    """Raise each component to the largest value that delays no chunk that ends at boundary j or
     later.
     """
     position, P = prompt.position, prompt.stages
@@ -150,7 +151,7 @@ def raise_idle(prompt, chunks, i, j, state):
 
 @helper
 def within(state, ceiling, slack):
-    """Return whether no component exceeds its ceiling by more than the slack."""
+    """Return whether all components are at most their ceilings plus the slack."""
     q = 0
     while q < len(state) and state[q] <= ceiling[q] + slack:
         q += 1
@@ -159,21 +160,22 @@ def within(state, ceiling, slack):
 
 @kernel("i8(i8, i8, Prompt, Tables, f8, b1, f8, Labels, Where[::1])")
 def extend(most, work, prompt, tables, T, counted, slack, labels, where):
-    """Extend labels, boundary by boundary, for about `work` steps; return INFEASIBLE, FOUND, PAUSED
-    or FULL.
+    """Extend labels, boundary by boundary, for about `work` steps, and return INFEASIBLE, FOUND,
+    PAUSED or FULL.
 
     Parameters
     ----------
     most
         Maximum number of chunks.
     counted
-        Whether the number of chunks matters: there is a maximum, or each chunk costs device time.
+        Whether the number of chunks matters, because it is limited or because each chunk costs
+        device time.
     slack
         Time by which a dropped label may be better than the label that dominates it, in seconds;
         also the time by which a label may exceed a ceiling.
     labels, where
-        The labels, and the position of the search. After FULL, the caller copies the labels into
-        larger arrays and calls again.
+        Labels, and position of the search. After FULL, the caller copies the labels into larger
+        arrays and calls the function again.
     """
     position, P = prompt.position, prompt.stages
     ceiling, shortest, fewest = tables.ceiling, tables.shortest, tables.fewest
@@ -218,7 +220,7 @@ def extend(most, work, prompt, tables, T, counted, slack, labels, where):
                     raise_idle(prompt, chunks, j, shortest[j], state)
                     if not within(state, ceiling[j], slack):
                         continue
-                # compare with the labels present
+                # compare with the existing labels
                 good = True
                 previous = -1
                 other = heads[j]

@@ -1,6 +1,4 @@
-"""Families of chunkings, which are searched or enumerated: equal chunks, geometric chunks, and all
-plans.
-"""
+"""Searches over families of chunkings: equal chunks, geometric chunks, and all plans."""
 
 import math
 
@@ -10,16 +8,16 @@ from specopt.solvers.kernels.kernel import helper, kernel
 from specopt.solvers.prompt_chunking.kernels.play import Work, play  # noqa: F401  (named in a signature)
 
 PATIENCE = 4
-"""Number of consecutive lengths of geometric chunks without improvement after which the search
-ends.
+"""The search for geometric chunks ends after this many chunk counts in a row without
+improvement.
 """
 
 
 @kernel("i8(i8, Prompt)")
 def best_equal(least, prompt):
-    """Return the best size of equal chunks, of at least `least` cells; O(P M log M).
+    """Return the best size of equal chunks, which is at least `least` cells, in O(P M log M) time.
 
-    The last chunk has the remaining cells; ties go to the larger size.
+    The last chunk contains the remaining cells; ties go to the larger size.
     """
     M = prompt.position.size - 1
     state = np.empty(prompt.stages + 1)
@@ -40,7 +38,9 @@ def best_equal(least, prompt):
 
 @kernel("i8(i8, Prompt, i8[::1])")
 def enumerate_plans(most, prompt, out):
-    """Fill `out` with the best of all plans, and return its number of chunks; O(2^M M P)."""
+    """Fill `out` with the best of all plans, and return its number of chunks, in O(2^M M P)
+    time.
+    """
     M = prompt.position.size - 1
     state = np.empty(prompt.stages + 1)
     bounds = np.zeros(M + 1, np.int64)
@@ -67,8 +67,8 @@ def enumerate_plans(most, prompt, out):
 
 @helper
 def spread(chunks, M, peak, growth, ratio, weights, bounds):
-    """Fill bounds with chunks whose sizes grow by a factor up to the chunk `peak`, then follow a
-    ratio.
+    """Fill `bounds` with chunks whose sizes grow by a factor up to the chunk `peak`, and change by
+    the given ratio after it.
 
     Each boundary is rounded, and no chunk is empty. `weights` is scratch space, shape (chunks,).
     """
@@ -87,11 +87,12 @@ def spread(chunks, M, peak, growth, ratio, weights, bounds):
 
 @kernel("i8(i8, Prompt, Work, i8[::1])")
 def best_geometric(most, prompt, work, out):
-    """Fill `out` with the best geometric chunks, and return their number.
+    """Fill `out` with the best geometric chunks, and return the number of chunks.
 
-    The search tries numbers of chunks and ratios. For each number, it tries 17 ratios between 1/4
-    and 4 for two chunks (closer to 1 for more chunks), then four rounds of finer steps around the
-    best ratio. The number increases until `PATIENCE` numbers in a row have not helped.
+    The search tries numbers of chunks and ratios. For each number of chunks, it tries 17 ratios,
+    which lie between 1/4 and 4 for two chunks and closer to 1 for more chunks. Four rounds of finer
+    steps around the best ratio follow. The number of chunks increases until `PATIENCE` numbers in a
+    row have not helped.
     """
     M = prompt.position.size - 1
     trial = work.trial

@@ -1,5 +1,5 @@
-"""The event model of prompt chunking (paper 4): chunks pass device, uplink, stages and downlink in
-order.
+"""The event model of prompt chunking (paper 4), in which chunks pass through device, uplink, stages
+and downlink in order.
 
 A plan is a list of boundaries 0 = b_0 < b_1 < ... < b_K = M, indices into `position`. A state is an
 array that contains the end of the last upload, followed by the time at which each of the P stages
@@ -12,7 +12,7 @@ from specopt.solvers.kernels.kernel import inlined, record
 
 Prompt = record(
     "Prompt",
-    position="i8[::1]",  # tokens before each place where a chunk may end, 0 to N
+    position="i8[::1]",  # number of tokens before each place where a chunk may end, 0 to N
     stage="f8[::1]",  # g(mu + x) / P, by number of tokens x in a chunk
     up_token="f8",  # in seconds, like all times below
     down_token="f8",
@@ -42,10 +42,10 @@ Work = record(
 
 @inlined
 def advance(prompt, chunks, tokens, after, up, state, out):
-    """Return when a chunk is uploaded and computed, if it follows uploads until `up`, and write the
-    state after it.
+    """Return the time at which a chunk has been uploaded and computed, if earlier uploads end at
+    `up`. Write the state after the chunk to `out`.
 
-    `chunks` and `after` are the numbers of chunks and tokens up to the chunk's end. Entry 0 of
+    `chunks` and `after` are the numbers of chunks and of tokens up to the chunk's end. Entry 0 of
     `state` and `out` is not used.
     """
     computed = prompt.device_chunk * chunks + prompt.device_token * after
@@ -61,9 +61,9 @@ def advance(prompt, chunks, tokens, after, up, state, out):
 
 @inlined
 def play(prompt, bounds, chunks, state):
-    """Return the time to first token of the plan bounds[0..chunks]; O(chunks P).
+    """Return the time to first token of the plan bounds[0..chunks], in O(chunks P) time.
 
-    `state` is scratch space, shape (1 + P,). Return infinity if the call should stop.
+    `state` is scratch space with shape (1 + P,). The result is infinite if the call should stop.
     """
     P = prompt.stages
     for q in range(P + 1):

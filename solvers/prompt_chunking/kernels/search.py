@@ -1,5 +1,5 @@
-"""Local search for short times to first token: starting plans, from deadlines or with growing
-chunks, and improving moves.
+"""Local search for plans with a short time to first token. Starting plans come from deadlines or
+have growing chunks, and are improved by moves.
 """
 
 import math
@@ -17,11 +17,11 @@ from specopt.solvers.prompt_chunking.kernels.play import (
 )
 
 CLOSE = 2e-4
-"""Relative gap below which `search` accepts the best of its starts."""
+"""Relative gap below which `search` accepts the best of its starting plans."""
 
 STARTS = 8
-"""Number of plans that a search starts from: geometric chunks, five shares by a deadline, and
-chunks that grow up to two places.
+"""Number of plans from which a search starts: geometric chunks, chunks by a deadline at five
+shares, and chunks that grow up to either of two places.
 """
 
 KICKS = 8
@@ -39,8 +39,8 @@ def by_deadline(most, prompt, T, share, state, out):
     """Fill `out` with chunks that are `share` of the largest size with which T can still be met.
 
     Return the number of chunks, or 0 if T is not met. The state of the device, the link and the
-    stages is exact; the remaining chunks are assumed to take the minimum time. `state` is scratch
-    space, shape (2, 1 + P).
+    stages is exact; chunks that are still to come are assumed to take the minimum time. `state` is
+    scratch space, shape (2, 1 + P).
     """
     position, P = prompt.position, prompt.stages
     M = position.size - 1
@@ -97,8 +97,8 @@ def by_deadline(most, prompt, T, share, state, out):
 def replay(start, chunks, prompt, bounds, value, is_better, work):
     """Simulate a changed plan from its first changed chunk, and return its time to first token.
 
-    Return `value` if the time is not smaller. If the time is smaller, or known to be, the
-    intermediate states are stored.
+    Return `value` if the time is not smaller than `value`. If the time is smaller, or is known to
+    be smaller, the intermediate states are stored.
     """
     P = prompt.stages
     N = prompt.position[-1]
@@ -139,7 +139,7 @@ def replay(start, chunks, prompt, bounds, value, is_better, work):
 
 @helper
 def merge(j, chunks, bounds, out):
-    """Fill `out` with a plan whose j-th chunk absorbs the next chunk; return its number of
+    """Fill `out` with a plan whose j-th chunk absorbs the next chunk, and return the number of
     chunks.
     """
     for k in range(chunks):
@@ -149,7 +149,7 @@ def merge(j, chunks, bounds, out):
 
 @helper
 def cut(j, cells, chunks, bounds, out):
-    """Fill `out` with a plan whose j-th chunk is cut after some cells; return its number of
+    """Fill `out` with a plan whose j-th chunk is cut after `cells` cells, and return the number of
     chunks.
     """
     for k in range(chunks + 1):
@@ -170,12 +170,12 @@ def copy(chunks, bounds, out):
     steps=lambda chunks, most, prompt, wide, work, bounds: work.left[0],
 )
 def polish(chunks, most, prompt, wide, work, bounds):
-    """Improve a plan in place by moving, merging and cutting; return its number of chunks and its
-    time.
+    """Improve a plan in place by moving, merging and cutting, and return its number of chunks and
+    its time to first token.
 
     A move transfers cells from one chunk to another. If `wide`, any two chunks can be chosen;
-    otherwise, they are neighbours, or one of them is the first or the last chunk. Step sizes are
-    halved when no move helps.
+    otherwise, the chunks are neighbours, or one of them is the first or the last chunk. Step sizes
+    are halved when no move helps.
     """
     left, trial = work.left, work.trial
     for q in range(prompt.stages + 2):
@@ -239,7 +239,7 @@ def polish(chunks, most, prompt, wide, work, bounds):
 def kick(number, chunks, most, bounds, out):
     """Fill `out` with the chunks of a plan, each scaled by a random factor between 1/2 and 2.
 
-    Return the number of chunks. About half of the plans have one chunk less (two neighbours are
+    Return the number of chunks. About half of the plans have one chunk fewer (two neighbours are
     merged) or one chunk more (a chunk is halved).
     """
     M = bounds[chunks]
@@ -269,15 +269,15 @@ def kick(number, chunks, most, bounds, out):
 
 @kernel(
     "i8(i8, Prompt, f8, f8, f8, Work, i8[::1])",
-    # assumes about the square root of the number of places as the number of chunks
+    # assumes that the number of chunks is about the square root of the number of places
     steps=lambda most, prompt, *_: 2000 * min(most, len(prompt.position) ** 0.5),
 )
 def earliest_deadline(most, prompt, bound, value, share, work, out):
-    """Fill `out` with chunks for the earliest deadline that they are found to meet; return their
-    number, or 0.
+    """Fill `out` with chunks for the earliest deadline that they are found to meet, and return the
+    number of chunks, or 0 if no chunks are found.
 
-    The deadline is bisected between a lower bound and the time of a plan; see `by_deadline` for
-    `share`.
+    The deadline is found by bisection between a lower bound and the time of a plan; see
+    `by_deadline` for `share`.
     """
     low, high = bound, value
     count = 0
@@ -299,7 +299,7 @@ def earliest_deadline(most, prompt, bound, value, share, work, out):
 
 @helper
 def best_growing(chunks, most, prompt, peak, work, out):
-    """Fill `out` with the best chunks that grow up to a peak, and return their number.
+    """Fill `out` with the best chunks that grow up to a peak, and return the number of chunks.
 
     The number of chunks differs from `chunks` by at most one.
     """
@@ -332,16 +332,17 @@ def best_growing(chunks, most, prompt, peak, work, out):
 
 @kernel("i8(i8, i8, i8, i8, f8, f8, Prompt, Work, i8[::1])")
 def search(chunks, most, effort, spent, value, bound, prompt, work, out):
-    """Fill `out`, shape (M + 2,), with the best plan of a short search, and return its number of
-    chunks.
+    """Fill `out`, with shape (M + 2,), with the best plan found in a short search, and return the
+    plan's number of chunks.
 
-    Initially, `out` contains the best of two polished starts; `chunks` and `value` are its number
-    of chunks and its time, and `spent` is the number of stages spent on both. The other starts are
-    chunks by deadlines at smaller shares of the largest size, where `bound` is a lower bound, and
-    chunks that grow up to the second or third chunk and shrink after it. All of them are polished.
-    Then the best plan is changed by one merge or one cut and polished again, as long as that helps
-    and the bound is not close. At the end, a few random plans around the best plan are polished as
-    well. `effort` is the maximum number of stages to simulate.
+    Initially, `out` contains the better of two polished starting plans; `chunks` and `value` are
+    its number of chunks and its time, and `spent` is the number of stages simulated for the two
+    plans. Further starting plans are chunks by deadlines at smaller shares of the largest size,
+    where `bound` is a lower bound, and chunks that grow up to the second or third chunk and then
+    shrink. Every starting plan is polished. Then the best plan is changed by one merge or one cut
+    and polished again, as long as this helps and the bound is not close. At the end, a few random
+    plans around the best plan are polished as well. `effort` is the maximum number of stages to
+    simulate.
     """
     current, left = work.current, work.left
     start, kicks = 2, 0

@@ -1,11 +1,11 @@
-"""Simulation of prompts in chunks and rounds of decoding: many devices and one pipeline of stages,
-batch by batch.
+"""Batch-by-batch simulation of prompts in chunks and rounds of decoding, with many devices and one
+pipeline of stages.
 
 A request has at most one pending event: the arrival of its next chunk in the cloud, or its next
 round. Whenever the first stage is free, all waiting work forms the next batch, except that a batch
 contains at most one chunk of a prompt. A batch of m tokens takes g(mu + m)/P on each stage.
 Everything that follows a batch (the other stages, the way back, the next draft) is known when the
-batch starts, so it needs no events of its own.
+batch starts, so no further events are needed.
 """
 
 import math
@@ -35,8 +35,8 @@ seconds, and index of the request's first chunk in the plans' `sizes`.
 """
 
 Round = rows("Round", drafted="i8", sent="i8", gained="i8", up_to="f8", hit="f8")
-"""Tokens of a round of decoding, the cumulative probability of the round, and the probability that
-parallel drafting has begun the next round.
+"""Numbers of tokens in a round of decoding, the cumulative probability of the round, and the
+probability that parallel drafting has begun the next round.
 """
 
 SMOOTHING = 0.8
@@ -48,7 +48,7 @@ Cloud = record("Cloud", tokens="f8[::1]", seconds="f8[::1]", background="f8", st
 Edge = record(
     "Edge",
     bytes_per_token="f8",
-    # seconds per message on the device, per token there, and per message sent besides its bytes
+    # seconds per message and per token on the device, and per message sent besides its bytes
     local_overhead_seconds="f8",
     local_seconds_per_token="f8",
     message_overhead_seconds="f8",
@@ -67,8 +67,8 @@ Serving = record(
     parallel_cost="f8",  # duration of a parallel drafting step relative to a drafting step
 )
 Reached = rows("Reached", first="f8", last="f8", chunks="i8", rounds="i8", hidden="i8")
-"""Progress of a request: times of the first and last token since arrival, NaN if not reached;
-numbers of chunks, rounds, and drafting steps hidden by parallel drafting.
+"""Progress of a request: times of the first and the last token, counted from the arrival, or NaN if
+not reached; numbers of chunks, rounds, and drafting steps hidden by parallel drafting.
 """
 
 Progress = rows(
@@ -85,9 +85,10 @@ Progress = rows(
     outcome="i8",
 )
 """State of a request: the times at which its device and its uplink are free and at which its last
-download has ended, and the chunk size of Eq. 3. Also the index and the size of the chunk on the
-uplink, the numbers of tokens of the prompt that have arrived in the cloud and that the cloud has
-computed, the number of tokens of the response, and the index of the current round.
+download has ended, and the chunk size of Eq. 3. Further fields are the index and the size of the
+chunk on the uplink, and the numbers of prompt tokens that have arrived in the cloud and that the
+cloud has computed. The last fields are the number of tokens in the response and the index of the
+current round.
 """
 
 Batch = rows("Batch", start="f8", prompt_tokens="i8", round_tokens="i8", seconds="f8")
@@ -102,16 +103,16 @@ Ended = record(
     background="f8",
     seconds="f8",
 )
-"""Numbers of events, of batches and of counted batches. For the counted batches, the sums of their
-times on a stage, of the squares of these times, of tokens, and of mu of Eq. 1, and the time until
-the last of them, in seconds.
+"""Numbers of events, of batches and of counted batches. Further fields are the sums, over the
+counted batches, of their times on a stage, the squares of these times, their tokens, and mu in Eq.
+1. The last field is the time until the last counted batch, in seconds.
 """
 
 
 @helper
 def _delay(tokens, seconds, m):
-    """Return g(m), which is piecewise linear, with the first value to the left and the last slope
-    to the right.
+    """Return g(m), a piecewise linear function that is constant to the left of its knots and keeps
+    the last slope to their right.
     """
     if m <= tokens[0]:
         return seconds[0]
@@ -130,8 +131,8 @@ def _delay(tokens, seconds, m):
 def balanced_chunk(tokens, seconds, mu, seconds_per_token, stages):
     """Return the smallest positive root X of X seconds_per_token = (g(mu) + g(mu + X))/P (Eq. 3).
 
-    Return infinity if there is no root. The left side starts below the right side, or equal to it
-    if g(mu) is 0; the search ends at the first knot of g where the order is reversed.
+    Return infinity if there is no root. The left side starts below the right side, or equal to the
+    right side if g(mu) is 0; the search ends at the first knot of g at which the order is reversed.
     """
     here = _delay(tokens, seconds, mu)
     x0 = 0.0
@@ -151,8 +152,8 @@ def balanced_chunk(tokens, seconds, mu, seconds_per_token, stages):
 
 @helper
 def _chunk_size(serving, request, c, left, every):
-    """Return the number of tokens of a prompt's next message, with index c, given `left` remaining
-    tokens.
+    """Return the number of tokens in a prompt's next message, which has index c, if `left` tokens
+    remain.
     """
     if serving.mode == PLANNED:
         return serving.sizes[request.first_size + c]
@@ -161,8 +162,8 @@ def _chunk_size(serving, request, c, left, every):
 
 @helper
 def _upload(edge, request, one, x):
-    """Send a chunk of x tokens when device and link are free; return its arrival time in the
-    cloud.
+    """Send a chunk of x tokens once the device and the link are free, and return the time at which
+    the chunk arrives in the cloud.
     """
     one.device_free += edge.local_overhead_seconds + edge.local_seconds_per_token * x
     one.link_free = (
@@ -181,7 +182,7 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, progr
 
     An event is an arrival of a request, of a chunk or of a round in the cloud, or the start of a
     batch. A batch is counted if it starts between the arrivals of the first and the last counted
-    request. ``progress`` (R,) is work space filled with zeros. Modified in place: ``reached`` (R,)
+    request. ``progress`` (R,) is work space filled with zeros. The function fills ``reached`` (R,)
     and, up to its length, the ``log`` of batches.
     """
     n = len(requests)

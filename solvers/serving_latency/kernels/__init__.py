@@ -1,3 +1,3 @@
-"""Compiled code for serving latency (paper 1): stage times, plans rated in closed form, shortest
-paths, bounds, and searches.
+"""Compiled code for serving latency (paper 1): stage times, the closed-form latency of plans,
+shortest paths, bounds, and searches.
 """

@@ -1,10 +1,11 @@
 """Algorithm 1 (paper 1): the dynamic program over contiguous batches, with labels stored as
 functions of the step.
 
-Functions of the step n are segments over n = 2..N (the prefill step n = 1 is separate): rows of an
-array, with the columns below. Stage times are such functions: affine for runtimes with one piece,
-convex and piecewise linear for several. Completion times are too, so the cost of sums over n does
-not depend on N. A label holds the completion times of a prefix of the tasks.
+A function of the step n is stored as segments over n = 2..N, which are rows of an array with the
+columns below; the prefill step n = 1 is separate. Stage times are such functions: they are affine
+for runtimes with one piece, and convex and piecewise linear for several pieces. Completion times
+are convex and piecewise linear as well, so the cost of sums over n does not depend on N. A label
+holds the completion times of a prefix of the tasks.
 """
 
 from specopt.solvers.kernels.kernel import helper, inlined, kernel
@@ -66,7 +67,7 @@ def first_after(segments, x, end, n):
 
 @inlined
 def moved_on(segments, x, end, n):
-    """Return the segment that applies from step n: x or the next segment."""
+    """Return the segment that applies from step n on, which is x or the next segment."""
     return x + 1 if x + 1 < end and segments[x + 1, FROM] == n else x
 
 
@@ -84,7 +85,7 @@ def sum_of_max(a, sa, c, sc, m):
 
 @helper
 def sum_of_waits(pool, x, end, stages, count, N):
-    """Return the sum over n = 2..N of max(Y0 + T^d, Y1) for a label and a new batch's draft
+    """Return the sum over n = 2..N of max(Y0 + T^d, Y1), given a label and a new batch's draft
     times.
     """
     z = 0
@@ -106,7 +107,9 @@ def sum_of_waits(pool, x, end, stages, count, N):
 
 @helper
 def push(pool, first, at, n, drafted, draft_slope, done, slope):
-    """Add a segment at `at`, unless it only continues the previous segment; return the new end."""
+    """Add a segment at `at`, unless the segment only continues the previous one; return the new
+    end.
+    """
     if at > first:
         k = at - 1
         same = abs(draft_slope - pool[k, DRAFT_GROWTH]) <= 1e-15 * abs(draft_slope)
@@ -121,7 +124,7 @@ def push(pool, first, at, n, drafted, draft_slope, done, slope):
 
 @helper
 def append(pool, x, end, first, stages, count, N):
-    """Store a label (Eq. 31-32) starting at `first`, and return its end.
+    """Store a label (Eq. 31-32) in rows from `first` on, and return the end of the label.
 
     The label is computed from the label of a shorter prefix and the stage times of a batch.
     """
@@ -157,12 +160,13 @@ def algorithm_1_rows(row, stop, data, stages, start, prefix, begins, pool):
     """Run rows i = row..stop-1 of Algorithm 1, and return the first row that was not run.
 
     The function returns early if the pool is full. A last batch of the tasks j..i-1 is examined
-    closely only if sum_n T^v + max(sum_n Y[j,n,1], sum_n (Y[j,n,0] + T^d)) is at most the total of
-    the previous row's last batch, extended by a task. The check costs a few operations.
+    closely only if sum_n T^v + max(sum_n Y[j,n,1], sum_n (Y[j,n,0] + T^d)) is at most the total for
+    the previous row's last batch, extended by one task. The check costs a few operations.
 
-    Work space: the segments of a batch's stage times (at least 1 + (l + 1) (P - 1)). Modified in
-    place: start[i], the first task of the last batch of i tasks (-1 if no batches fit), prefix,
-    begins, and the pool: its rows begins[i]..begins[i + 1] - 1 are Y[i,n,:].
+    The work space `stages` has room for the segments of a batch's stage times (at least 1 + (l + 1)
+    (P - 1)). The arrays `start`, `prefix`, `begins` and `pool` are modified in place: start[i] is
+    the first task of the last batch of i tasks (-1 if no batches fit), and the rows
+    begins[i]..begins[i + 1] - 1 of the pool are Y[i,n,:].
     """
     linear = is_linear(data)
     N = int(data.task[0, STEPS])

@@ -1,4 +1,4 @@
-"""Local search over plans: simulated annealing over batches and their order."""
+"""Local search over plans, by simulated annealing over the batches and their order."""
 
 import numpy as np
 
@@ -25,11 +25,11 @@ from specopt.solvers.serving_latency.kernels.stages import (
     overlaps,
 )
 
-# Rows of a plan: the batch of each task, and the batches in pipeline order, unused batches last.
+# Rows of a plan: the batch of each task, and the batches in pipeline order followed by unused ones.
 SLOT, ORDER, BEST_SLOT, BEST_ORDER = range(4)
 # Moves of the annealer, as cumulative percentages of draws: move one task (any task, a task with
 # its batch's longest output, or a task with its longest input), swap two tasks, move tasks beyond a
-# threshold to another batch, divide two batches again, move all tasks that another batch can accept
+# threshold to another batch, divide two batches anew, move all tasks that another batch can accept
 # without becoming longer, merge two batches, split a batch, exchange two batches in the order;
 # otherwise, shift a batch in the order. Other percentages make `length-aware` end with other plans
 # for many tasks.
@@ -40,7 +40,7 @@ HEAD, AFTER, BEFORE, TARGET, MOVED, OLD_ORDER = range(6)  # rows of the annealer
 
 @helper
 def link(lists, k, a):
-    """Insert task k at the front of the list of batch a."""
+    """Insert task k at the front of batch a's list."""
     first = lists[HEAD, a]
     lists[AFTER, k] = first
     lists[BEFORE, k] = -1
@@ -51,7 +51,7 @@ def link(lists, k, a):
 
 @helper
 def unlink(lists, k, a):
-    """Remove task k from the list of batch a."""
+    """Remove task k from batch a's list."""
     before, after = lists[BEFORE, k], lists[AFTER, k]
     if before >= 0:
         lists[AFTER, before] = after
@@ -74,9 +74,10 @@ def shift(order, p, q):
 
 @helper
 def collect(data, ranks, batches, lists, weight, limit, sign, strict, a, c, count):
-    """Add the tasks of batch a on one side of a threshold to the moved tasks; return their number.
+    """Add the tasks of batch a on one side of a threshold to the moved tasks, and return the number
+    of moved tasks.
 
-    With weight < 0, add all tasks that batch c can accept without becoming longer.
+    If weight < 0, add all tasks that batch c can accept without becoming longer.
     """
     k = lists[HEAD, a]
     while k >= 0:
@@ -106,7 +107,7 @@ def rebuild(data, batches, lists, a, c):
 
 @helper
 def keeps_memory(data, batches, m):
-    """Return whether a batch fits the memory or is empty."""
+    """Return whether a batch fits in memory or is empty."""
     size = batches[m, SIZE]
     return size == 0.0 or fits(
         data, size, data.task[int(batches[m, TOP]), INPUT] + batches[m, LONGEST]
@@ -117,7 +118,7 @@ def keeps_memory(data, batches, m):
 def draw_move(data, ranks, batches, lists, slot, order, M, stream):
     """Draw a random move.
 
-    Return its kind, its batches a and c, the number of tasks that it moves (-1 if the move is not
+    Return the kind of move, its batches a and c, the number of tasks to move (-1 if the move is not
     allowed), and the place of a new batch.
     """
     kind = draw_below(stream, 0, 100)
@@ -190,7 +191,7 @@ def put_back(batches, lists, slot, a, c, count):
 def regroup(data, batches, lists, slot, order, M, a, c, count, place):
     """Move the tasks between batches a and c.
 
-    Return the new number of batches, or 0 if one of the two batches does not fit.
+    Return the new number of batches, or 0 if one of the two batches does not fit in memory.
     """
     for t in range(count):
         k = lists[MOVED, t]
@@ -228,8 +229,9 @@ def improve_batches(first, stop, tries, data, ranks, heat, plan, counts, seconds
     """Run the attempts first..stop-1 of `tries` of simulated annealing over batches and their
     order.
 
-    Thresholds apply to input, output or a mixture of their ranks. Modified in place: plan (rows as
-    `SLOT`), and the numbers of batches and T_inf, each for the current plan and for the best plan.
+    Thresholds apply to the input length, the output length or a mixture of their ranks. The arrays
+    `plan` (with rows as in `SLOT`), `counts` (numbers of batches) and `seconds` (T_inf) are
+    modified in place, each for the current plan and the best plan.
     """
     slot, order, best_slot, best_order = plan[SLOT], plan[ORDER], plan[BEST_SLOT], plan[BEST_ORDER]
     K = len(slot)

@@ -1,5 +1,5 @@
-"""Exact pipelined batching (paper 1, problem (24)): Lagrangian bounds over pipeline positions, and
-enumeration.
+"""Lagrangian bounds over pipeline positions, and an enumeration, for exact pipelined batching
+(paper 1, problem (24)).
 
 With the batches in pipeline order m = 1..M, the makespan of a step is a maximum over critical
 batches (Eq. 20): C_n = max_q Phi_q(n), Phi_q(n) = sum_{m <= q} T^d_{n,m} + sum_{m >= q} T^v_{n,m}.
@@ -12,9 +12,10 @@ contiguous partitions *and* orders is a shortest path over (prefix, occupied pos
 A block is (e, b): the b tasks that end at sorted position e (1-based). The costs of blocks form a
 table [., b, e]. For one-piece runtimes, costs are affine in b; then `linear` is true, and the table
 is [., RATE or FIXED, e]. M positions are special: the first `front` and the last M - front. Between
-them lies a *pool*, where pi is zero, with a fixed number of blocks, or any number if `more`. A
-state of the path counts the blocks in the pool and stores the occupied special positions as M low
-bits, so that position p, with M for the pool, adds 2^p to the state.
+the special positions lies a *pool*, where pi is zero, with a fixed number of blocks, or with any
+number of blocks if `more`. A state of the path counts the blocks in the pool and stores the
+occupied special positions in the M low bits. A block at position p, where p = M means the pool,
+adds 2^p to the state.
 """
 
 from specopt.solvers.kernels.kernel import helper, inlined, kernel, record
@@ -34,7 +35,7 @@ Paths = record(  # a depth-first search over paths
     "Paths",
     stack="i8[:, ::1]",
     spent="f8[:, ::1]",  # cost so far, by weights
-    closed="i8[::1]",  # number of nodes that each of the weights closed
+    closed="i8[::1]",  # number of nodes closed, by weights
     # level, nodes of the last call, minimum level (lower levels belong to other branches), paths
     # found
     state="i8[::1]",
@@ -69,7 +70,7 @@ def cost(linear, table, s, e, b):
 
 @inlined
 def placed(state, p, M, places):
-    """Return the state after a block at position p; -1 if no block can be placed there."""
+    """Return the state after a block at position p, or -1 if no block can be placed there."""
     if p < M:
         return -1 if state >> p & 1 else state + (1 << p)
     if state >> M == places.pool:
@@ -82,8 +83,8 @@ def placed(state, p, M, places):
     steps=lambda costs, front, pi, table, value: len(pi) * table.size,
 )
 def compose(costs, front, pi, table, value):
-    """Fill in the block costs by position from the weights; pool costs come after the special
-    positions.
+    """Fill in the block costs by position, computed from the weights; the costs in the pool come
+    after those at the special positions.
 
     `value` is initialised for `shortest_paths`.
     """
@@ -108,13 +109,13 @@ def compose(costs, front, pi, table, value):
 
 @kernel("void(Costs, i8[::1], i8, Places, f8[:, :, ::1], f8[:, ::1], i8[::1])")
 def shortest_paths(costs, last, least, places, table, value, states):
-    """Fill value[state, i], the minimum cost from prefix i to the end, if the positions of `state`
-    are taken.
+    """Fill value[state, i], the minimum cost from prefix i to the end if the positions of `state`
+    are occupied.
 
-    O(K B 2^M M pool). States are processed in the given order, each after the states with one more
-    position, which are all that it depends on; the innermost loop runs over independent prefixes.
-    `follow` reconstructs the choices. `last[b]` is the last end at which a block of b fits; blocks
-    contain at least `least` tasks, 0 or 1.
+    The cost is O(K B 2^M M pool). States are processed in the given order. Each state depends only
+    on states with one more position, which precede it; the innermost loop runs over independent
+    prefixes. `follow` reconstructs the choices. `last[b]` is the last end at which a block of b
+    tasks fits; blocks contain at least `least` tasks, 0 or 1.
     """
     linear, width = costs.linear, costs.width
     K, M = len(width) - 1, len(table) - 1
@@ -151,8 +152,8 @@ def shortest_paths(costs, last, least, places, table, value, states):
 
 @helper
 def follow(costs, least, places, table, value, i, state, path, count):
-    """Write the shortest path from a prefix and a state, after `count` blocks; return its number of
-    blocks.
+    """Write the shortest path from a prefix and a state, after `count` blocks, and return the total
+    number of blocks.
     """
     K, M = len(costs.width) - 1, len(table) - 1
     while i < K or state < len(value) - 1:
@@ -179,7 +180,7 @@ def follow(costs, least, places, table, value, i, state, path, count):
 
 @helper
 def critical_sums(costs, front, count, path, phi):
-    """Fill phi[s, q] = Phi_q over scenario s for the special positions q of a path."""
+    """Fill phi[s, q] with Phi_q in scenario s, for a path and every special position q."""
     linear, d, v, _ = costs
     S, M = phi.shape
     for s in range(S):
@@ -205,11 +206,13 @@ def critical_sums(costs, front, count, path, phi):
 
 @kernel("f8(Costs, i8, Places, f8[:, :, ::1], f8[:, ::1], i8[:, ::1], i8[::1], f8[:, ::1])")
 def lagrangian(costs, least, places, table, value, path, blocks, phi):
-    """Return the Lagrangian bound of all plans that begin like a path; +inf if there are none.
+    """Return the Lagrangian bound on all plans that begin like a path, or +inf if there are no such
+    plans.
 
-    The bound uses table (costs by position, at some weights pi) and value. Modified in place: path
-    (in sorted order) and blocks (their number), which initially describe the beginning; phi, the
-    gradient Phi_q[s] of shape (S, M).
+    The bound uses `table` (costs by position, for given weights pi) and `value`. The arguments
+    `path` (in sorted order), `blocks` (the number of blocks) and `phi` are modified in place.
+    Initially, `path` and `blocks` describe the beginning of the plans; `phi` becomes the gradient
+    Phi_q[s], with shape (S, M).
     """
     i = state = 0
     spent = 0.0
@@ -227,10 +230,11 @@ def lagrangian(costs, least, places, table, value, path, blocks, phi):
 def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
     """Continue a depth-first search over all ways to cut the tasks and to place the blocks.
 
-    The search follows partial plans whose bounds, as in `lagrangian` at J weights from tables and
-    values, stay below `upper`. Complete paths with sum_s max_q Phi_q[s], over the special positions
-    q, below `upper` are written to paths.leaves. The search is over when its level is below the
-    minimum level. The kernel stops when leaves are full, or after `nodes_allowed` nodes.
+    The search follows partial plans whose bounds stay below `upper`. The bounds are those of
+    `lagrangian` at J weights, computed from `tables` and `values`. A complete path is written to
+    `paths.leaves` if sum_s max_q Phi_q[s], over the special positions q, is below `upper`. The
+    search is over when its level is below the minimum level. The kernel stops when `paths.leaves`
+    is full, or after `nodes_allowed` nodes.
     """
     linear, width = costs.linear, costs.width
     stack, spent, closed, state, leaves, blocks, phi = paths
@@ -285,12 +289,12 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
 
 @kernel("void(Costs, f8[::1], f8[:, :, ::1], f8[::1])")
 def ends_bound(costs, first_weight, value, bounds):
-    """Raise bounds[M], M = 1..cap, by weights on the first and the last position only.
+    """Raise bounds[M], for M = 1..cap, with weights on the first and the last position only.
 
     bounds[cap] covers all larger numbers of batches as well. first_weight[s] applies to "first
-    draft + all verify", the rest to "all draft + last verify". The bounds are one shortest path
-    over (prefix, first and last taken, blocks so far), with value of shape (K + 1, 4, cap + 1);
-    numbers of blocks above cap count as cap. Blocks contain at least one task.
+    draft + all verify", and the remaining weight to "all draft + last verify". All bounds result
+    from one shortest path over (prefix, first and last taken, blocks so far), with `value` of shape
+    (K + 1, 4, cap + 1); numbers of blocks above cap count as cap. Blocks contain at least one task.
     """
     linear, d, v, width = costs
     K = len(width) - 1

@@ -1,5 +1,5 @@
-"""Known output lengths: batches as columns of a linear program, with their stage times, and the
-worst batch at dual prices.
+"""Batches as columns of a linear program for known output lengths: the batches' stage times, and
+the batch with the best reduced cost at dual prices.
 """
 
 import numpy as np
@@ -30,13 +30,13 @@ EITHER, BOTH = range(2)  # gain of the better role per step, and additional gain
 Classes = record(
     "Classes", ends="i8[::1]", inputs="i8[:, ::1]", outputs="i8[:, ::1]", by_output="i8[::1]"
 )
-"""Ends of the ranges of steps, and classes of inputs and of outputs, with rows as `LEAST`, which
-partition the tasks by sorted position and by place in `by_output`.
+"""Ends of the ranges of steps, and classes of inputs and of outputs, with rows as in `LEAST`. The
+classes partition the tasks by sorted position and by place in `by_output`.
 """
 
 Prices = record("Prices", dear="i8[::1]", task="f8[::1]", roles="f8[:, ::1]", noticeable="f8")
-"""Tasks by decreasing price, the price of every task, the prices of the roles by range, and the
-magnitude of rounding errors.
+"""Tasks in order of decreasing price, the price of every task, the prices of the roles by range,
+and the magnitude of rounding errors.
 """
 
 
@@ -44,7 +44,8 @@ magnitude of rounding errors.
     "void(Data, i8[::1], i8[::1], i8[::1], i8[::1], f8[:, :, ::1])",
 )
 def batch_stages(data, sizes, tops, last, ends, out):
-    """Fill out[m] = (T^d, T^v, T^d at the first step, T^v there) of batches, by range of steps.
+    """Fill out[m] with T^d, T^v, and T^d and T^v at the first step, for each batch m and range of
+    steps.
 
     Range r contains the steps ends[r]+1..ends[r+1]; batch m takes part up to step last[m]. The
     first two entries are sums over the range.
@@ -61,7 +62,7 @@ def batch_stages(data, sizes, tops, last, ends, out):
 
 @helper
 def weighted_cost(data, b, top, n, count, weight):
-    """Return weight T^d + (1 - weight) T^v of a batch over a range of steps.
+    """Return weight T^d + (1 - weight) T^v for a batch over a range of steps.
 
     Without overlap, return T^d + T^v.
     """
@@ -71,7 +72,7 @@ def weighted_cost(data, b, top, n, count, weight):
 
 @helper
 def role_gain(ends, gain, size, r, most, alone):
-    """Return the gain of a batch from its roles in range r.
+    """Return a batch's gain from its roles in range r.
 
     The batch takes part up to step `most` and is alone after step `alone`.
     """
@@ -93,7 +94,7 @@ def gains_alone(ends, gain, size, most):
 
 @helper
 def fill_base(data, ends, roles, top, size, alone, base, gain):
-    """Fill a row of base and of gain; see `price_batches`."""
+    """Fill one row of `base` and of `gain`; see `price_batches`."""
     b = float(size)
     base[size, 0] = 0.0
     for r in range(len(ends) - 1):
@@ -114,7 +115,8 @@ def fill_base(data, ends, roles, top, size, alone, base, gain):
 
 @kernel("i8(i8, i8, Data, Classes, Prices, f8[::1], i8[:, ::1])")
 def price_batches(start, stop, data, classes, prices, worst, found):
-    """Find the batch with the smallest reduced cost for each class start..stop-1 of longest inputs.
+    """For each class start..stop-1 of longest inputs, find the batch with the smallest reduced
+    cost.
 
     Return the number of batches with reduced cost below -noticeable.
 
@@ -122,15 +124,15 @@ def price_batches(start, stop, data, classes, prices, worst, found):
     shortest lengths of its classes over its steps, weight[r] T^d + (1 - weight[r]) T^v (without
     overlap: T^d + T^v), minus the prices of its tasks. It also earns first_price[r] - (1 -
     weight[r]) T^d or last_price[r] - weight[r] T^v per step if that is positive, with the stage
-    times of the range's first step. It earns one of them over as many steps as its class of outputs
-    allows, and both at steps that no more tasks reach than the batch contains, where the batch may
-    be alone.
+    times of the range's first step. The batch earns one of these two amounts over as many steps as
+    its class of outputs allows. It earns both amounts at steps that no more tasks reach than the
+    batch contains, because the batch may be alone at those steps.
 
     A batch contains the most expensive tasks that exceed neither class. Stage times are convex in
     the size, so a task is not added if its price is below the cost of adding a second task, except
-    in order to be alone. Modified in place: worst, the minimum reduced cost per task and the
-    minimum ratio of cost to the price of the tasks, at most 1; and rows of found, for reduced costs
-    below -noticeable.
+    in order to be alone. The arrays `worst` and `found` are modified in place. `worst` contains the
+    minimum reduced cost per task, and the minimum ratio of a batch's cost to the price of its
+    tasks, at most 1. Rows of `found` contain the batches with reduced costs below -noticeable.
     """
     ends, inputs, outputs, by_output = classes
     price, roles = prices.task, prices.roles

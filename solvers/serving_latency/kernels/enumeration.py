@@ -1,4 +1,4 @@
-"""Brute force: every ordered partition of the tasks into subsets."""
+"""Brute force over every ordered partition of the tasks into subsets."""
 
 import numpy as np
 
@@ -10,8 +10,8 @@ from specopt.solvers.serving_latency.kernels.step import served
 def enumerate_after(first, overlap, draft, verify, allowed, best, order):
     """Try every ordered partition of the tasks whose first batch is the mask `first`.
 
-    Return the minimum T_inf, or `best` if no partition is below it. Modified in place: order, the
-    masks of the best partition found (0 after the last mask), if its T_inf is below `best`.
+    Return the minimum T_inf, or `best` if no partition has a lower T_inf. If a partition has a
+    lower T_inf, the masks of the best partition are written to `order` (0 after the last mask).
     """
     if not allowed[first]:
         return best

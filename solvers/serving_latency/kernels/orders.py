@@ -1,11 +1,11 @@
-"""Every order of a number of blocks, with bounds from Johnson's order.
+"""Enumeration of the orders of blocks, with bounds from Johnson's order.
 
 In each scenario alone, the two stages are a flow shop with two machines, for which Johnson's order
 is optimal. The blocks that draft faster than they verify come first, shortest draft first. The
 other blocks follow, longest verification first. Every order of the blocks takes at least the sum of
-these makespans. The same holds for the blocks that a partial order leaves, from the times when the
-stages are free, and if some blocks have fixed places. Blocks are ordered by rank[m]; Johnson's
-order applies to blocks with equal ranks.
+the scenarios' makespans in Johnson's order. The same holds for the remaining blocks of a partial
+order, starting at the times when the stages become free, and if some blocks have fixed places.
+Blocks are ordered by rank[m]; Johnson's order applies to blocks with equal ranks.
 """
 
 from specopt.solvers.kernels.kernel import helper, kernel, record
@@ -14,9 +14,9 @@ from specopt.solvers.serving_latency.kernels.step import served
 
 @helper
 def remaining_seconds(times, M, order, s, left, drafted, done):
-    """Return the minimum makespan of scenario s over all orders of the remaining blocks.
+    """Return the minimum makespan in scenario s over all orders of the remaining blocks.
 
-    The stages are free at the times `drafted` and `done`.
+    The stages become free at the times `drafted` and `done`.
     """
     for k in range(M):
         m = order[s, k]
@@ -39,12 +39,12 @@ Orders = record(  # a depth-first search over orders
 
 @kernel("i8(i8, f8, Orders, i8[:, ::1])")
 def enumerate_orders(nodes_allowed, upper, orders, leaves):
-    """Continue a depth-first search over the orders of blocks by rank whose bound stays below
-    `upper`.
+    """Continue a depth-first search over the orders of blocks by rank, as long as their bound stays
+    below `upper`.
 
-    Leaves (blocks by position) are written out; the caller computes their exact latency. Returns
-    the number of leaves. The search is over when orders.state[0] < 0; it begins with zeros and
-    every block left.
+    The leaves (blocks by position) are written to `leaves`, and their number is returned; the
+    caller computes their exact latency. Initially, `orders.state` is zero and every block is left.
+    The search is over when orders.state[0] < 0.
     """
     times, rank, order, left, stack, free, state = orders
     S, M = order.shape

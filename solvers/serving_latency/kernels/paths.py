@@ -20,7 +20,7 @@ from specopt.solvers.serving_latency.kernels.stages import (
 
 @helper
 def weighted(data, b, k, steps, draft_weight, verify_weight):
-    """Return draft_weight sum_n T^d + verify_weight sum_n T^v of a batch over its steps."""
+    """Return draft_weight sum_n T^d + verify_weight sum_n T^v for a batch over its steps."""
     draft, verify = all_stages(data, b, k, int(steps))
     return draft_weight * draft + verify_weight * verify
 
@@ -32,9 +32,10 @@ def weighted(data, b, k, steps, draft_weight, verify_weight):
 def path_rows(row, stop, data, tasks, draft_weight, verify_weight, grid, best, start):
     """Run rows of the shortest path over batches that are contiguous in the order `tasks`.
 
-    A batch costs its weighted stage times over all its steps. Sizes of at least 2^(grid + 1) are
-    tried on a grid that widens with the size. Modified in place: best[i] (+inf if no batches fit)
-    and start[i], the first place of the last batch of the prefix of i tasks.
+    The cost of a batch is the weighted sum of its stage times over all its steps. Sizes of at least
+    2^(grid + 1) are tried on a grid that widens with the size. The arrays `best` and `start` are
+    modified in place: best[i] is the minimum cost for the prefix of i tasks (+inf if no batches
+    fit), and start[i] is the first place of its last batch.
     """
     linear = is_linear(data)
     for i in range(row, stop):

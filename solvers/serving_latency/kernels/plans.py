@@ -1,4 +1,4 @@
-"""The latency of a plan in closed form, for every method of serving latency.
+"""The latency of a plan in closed form, for all methods for serving latency.
 
 A batch takes part in the steps 1..max n_k over its tasks, and then leaves the pipeline. On every
 range of steps with the same active batches and the same runtime pieces, the makespan is an upper
@@ -46,7 +46,7 @@ def fill(data, batches, m):
 def decode_lines(data, batches, m, n, count):
     """Fill a batch's stage times at step n >= 2 and their growth.
 
-    Return the number of steps, at most `count`, for which these hold.
+    Return the number of steps, at most `count`, for which these values hold.
     """
     b, k = batches[m, SIZE], int(batches[m, TOP])
     batches[m, D2], batches[m, DS], count = decode_line(data, DRAFT, b, k, n, count)
@@ -150,8 +150,8 @@ def clear(batches, m):
 
 @helper
 def take(data, batches, m, k):
-    """Add task k to a batch, and update the batch's size, longest input, steps and longest
-    output.
+    """Add task k to a batch, and update the batch's size, longest input, number of steps and
+    longest output.
     """
     batches[m, SIZE] += 1.0
     batches[m, TOP] = max(batches[m, TOP], float(k))
@@ -161,7 +161,7 @@ def take(data, batches, m, k):
 
 @helper
 def inference_seconds(data, batches, order, M, lines):
-    """Return T_inf (Eq. 22) of filled batches in pipeline order."""
+    """Return T_inf (Eq. 22) for filled batches in pipeline order."""
     total = 0.0
     if overlaps(data):
         total = decode_seconds(data, batches, order, M, lines)
@@ -173,7 +173,9 @@ def inference_seconds(data, batches, order, M, lines):
 
 @helper
 def work_space(M):
-    """Return work space for at most M batches: empty batches, their order, and lines."""
+    """Return work space for at most M batches, which consists of empty batches, their order, and
+    lines.
+    """
     batches, order = np.zeros((M, BATCH_COLUMNS)), np.arange(M)
     batches[:, TOP] = -1.0
     return batches, order, np.empty((2, M))
@@ -181,8 +183,8 @@ def work_space(M):
 
 @kernel("f8(i8, Data, const i8[::1])")
 def plan_seconds(M, data, slot):
-    """Return T_inf of the plan that serves task k in batch slot[k] < M, with batches in that
-    order.
+    """Return T_inf for the plan that serves task k in batch slot[k] < M, with batches in order of
+    their numbers.
     """
     batches, order, lines = work_space(M)
     for k in range(len(slot)):
@@ -196,7 +198,7 @@ def plan_seconds(M, data, slot):
     "void(i8, i8, Data, i8[:, ::1], i8[:, ::1], f8[::1])", steps=lambda count, M, *_: 20 * count * M
 )
 def sequences_seconds(count, M, data, ends, sizes, out):
-    """Fill out[k] with T_inf of the first `count` sequences of M pipelined blocks each.
+    """Fill out[k] with T_inf for the first `count` sequences of M pipelined blocks each.
 
     Block m of sequence k contains the sizes[k, m] tasks up to sorted position ends[k, m]. All tasks
     are assumed to have the same output length.

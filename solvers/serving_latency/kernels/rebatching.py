@@ -1,4 +1,6 @@
-"""Bounds on ranges of decoding steps, with the tasks batched again in each range."""
+"""Lower bounds on the durations of ranges of decoding steps, if the tasks are batched anew in each
+range.
+"""
 
 import numpy as np
 
@@ -26,10 +28,10 @@ def shortest_path(data, active, least, n, count, mix, f, choice):
 
     With overlap, a batch costs mix T^d + (1 - mix) T^v; the first batch adds (1 - mix) T^d, and the
     last batch adds mix T^v. Without overlap, a batch costs T^d + T^v. A batch of b tasks must fit
-    with the output length least[b-1], which is the minimum for any b tasks. Modified in place: f[i,
-    s] and choice[i, s] = 4 b + the previous state, where s = 1 (first taken) + 2 (last taken).
-    Returns the cost of all tasks, which is infinite if a task fits no batch; `walk` then has no
-    path.
+    in memory with the output length least[b-1], which is the minimum for any b tasks. The arrays
+    f[i, s] and choice[i, s] = 4 b + the previous state, where s = 1 (first taken) + 2 (last taken),
+    are modified in place. Return the cost of all tasks, which is infinite if a task fits in no
+    batch; in that case, there is no path for `walk`.
     """
     linear = is_linear(data)
     overlap = overlaps(data)
@@ -72,7 +74,7 @@ def shortest_path(data, active, least, n, count, mix, f, choice):
 
 @helper
 def walk(data, active, n, count, choice):
-    """Return the sums of both stages over the shortest path, including the first and the last
+    """Return the sums of both stage times over the shortest path, including the first and the last
     batch.
     """
     e, s = len(active), 3 if overlaps(data) else 0
@@ -93,7 +95,8 @@ def walk(data, active, n, count, choice):
 
 @helper
 def best_mix(data, active, least, n, count, mix, f, choice):
-    """Return the best bound of a range found by changing the weight of drafting, and its weight.
+    """Return the best bound on a range that was found by varying the weight of drafting, and its
+    weight.
 
     The search starts at the weight `mix`.
     """
@@ -123,12 +126,13 @@ def best_mix(data, active, least, n, count, mix, f, choice):
 
 @kernel("void(i8, i8, Data, i8[::1], i8[::1], f8[:, ::1])")
 def rebatching_ranges(first, stop, data, ends, by_output, found):
-    """Bound the ranges r = first..stop-1 of steps, with the tasks batched again in each range.
+    """Compute bounds on the ranges r = first..stop-1 of steps, with the tasks batched anew in each
+    range.
 
-    Range r contains the steps ends[r]+1..ends[r+1]; its tasks are those that take part in all of
-    these steps. The weight between the stages is chosen to maximise the bound; its search starts at
-    the weight of the previous range, in the first range at the weight in found[MIX, 0]. Modified in
-    place: found, with rows as `BOUND`, shape (2, ranges).
+    Range r contains the steps ends[r]+1..ends[r+1]; its tasks are the tasks that take part in all
+    steps of the range. The weight between the stages is chosen to maximise the bound; its search
+    starts at the weight of the previous range or, in the first range, at the weight in found[MIX,
+    0]. The array `found`, with rows as in `BOUND` and shape (2, ranges), is modified in place.
     """
     K = len(data.task)
     f, choice = np.empty((K + 1, 4)), np.empty((K + 1, 4), np.int64)

@@ -1,17 +1,17 @@
-"""Stage times of a batch: closed forms over ranges of decoding steps, for every method of serving
+"""Stage times of a batch, in closed form over ranges of decoding steps, for all methods for serving
 latency.
 
 Notation: K tasks are sorted by input length, and a task is its sorted position k; l is the number
-of draft tokens per step, and b the batch size. All kernels accept `Data`: ``task`` (K, 8), columns
-below, contains each task's lengths and operations; ``setting``, entries below, contains the values
-that all tasks share. ``runtimes`` (2, P, 3) are rows (c1, c2, largest work) of the upper envelope
-of both stages, with increasing c1. A batch of b tasks whose longest input is that of task k needs b
-times the operations of k.
+of draft tokens per step, and b the batch size. All kernels accept the record `Data`. Its array
+``task`` (K, 8), with the columns below, contains each task's lengths and operation counts;
+``setting``, with the entries below, contains the values that all tasks share. ``runtimes`` (2, P,
+3) contains rows (c1, c2, largest work) of each stage's upper envelope, with increasing c1. A batch
+of b tasks whose longest input is that of task k needs b times the operations of task k.
 
-On every range of steps with the same pieces, a stage time is affine in the step n, so its sum has a
-closed form: no cost depends on the number of steps. If the setting is TABLED, ``runtimes`` (2, (K +
-1) K, N) contains the stage times themselves. Row b K + k contains those of b tasks up to task k, by
-step; they are 0 after these tasks have finished.
+On every range of steps with the same pieces, a stage time is affine in the step n. So its sum has a
+closed form, and no computational cost depends on the number of steps. If the setting is TABLED,
+``runtimes`` (2, (K + 1) K, N) contains the stage times themselves. Row b K + k contains the stage
+times of b tasks up to task k, by step; they are 0 after these tasks have finished.
 """
 
 import numpy as np
@@ -45,7 +45,7 @@ Data = record("Data", task="f8[:, ::1]", setting="f8[::1]", runtimes="f8[:, :, :
 
 @helper
 def fits(data, b, tokens):
-    """Return whether b tasks of a given length fit both models' memory (Eq. 9-10)."""
+    """Return whether b tasks of a given length fit in the memory of both models (Eq. 9-10)."""
     return (
         b * data.setting[KV_DRAFT] * tokens <= data.setting[FREE_DRAFT]
         and b * data.setting[KV_VERIFY] * tokens <= data.setting[FREE_VERIFY]
@@ -97,10 +97,10 @@ def step_seconds(runtimes, stage, work, gap, passes):
 
 @inlined
 def stage_seconds(models, runtimes, b, reached, unseen, l, first):
-    """Return T^d and T^v of a step of b tasks (Eq. 13-14).
+    """Return T^d and T^v for a step of b tasks (Eq. 13-14).
 
-    The first draft pass processes `unseen` tokens. models (2, 3) contains the operations per token,
-    per pair of tokens and per logit of both models.
+    The first draft pass processes `unseen` tokens. The array `models` (2, 3) contains each model's
+    operations per token, per pair of tokens and per logit.
     """
     new = reached + l if first else 1.0 + l
     work = (models[VERIFY, 0] + models[VERIFY, 1] * (reached + l)) * new + models[VERIFY, 2] * (
@@ -140,7 +140,7 @@ def first_stages(data, b, k):
 def decode_line(data, stage, b, k, n, count):
     """Return T^d or T^v at step n >= 2 and its growth per step.
 
-    Also return the number of steps, at most `count`, for which these hold.
+    Also return the number of steps, at most `count`, for which these values hold.
     """
     task, setting, runtimes = data
     if setting[TABLED] > 0.0:

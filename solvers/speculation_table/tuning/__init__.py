@@ -1,3 +1,3 @@
-"""Choice of draft lengths from measured throughput: predictions with bands, decisions, and the next
-points to measure.
+"""Choice of draft lengths based on measured throughput, with predictions and their bands,
+decisions, and the next points to measure.
 """

@@ -1,5 +1,5 @@
-"""Notes on a choice: the costs or contexts at which the choice changes, the loads at which it is
-slower than no speculation, and the acceptance above which drafts pay off.
+"""Notes on a choice: the costs or contexts at which the choice changes, the loads at which the
+choice is slower than no speculation, and the acceptance above which drafts pay off.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from specopt.solvers.speculation_table.tuning.tuning import Tuning
 def break_even(answers: Answers) -> Iterator[dict[str, Any]]:
     """Yield the break-even acceptance length for each load and each measured draft length.
 
-    Above this value, the draft length pays off, provided that steps take as long as measured. If
-    the acceptance length is unknown, the entry contains the ratio of the break-even value to the
+    The draft length pays off above this value, provided that steps take as long as measured. If the
+    acceptance length is unknown, the entry contains the ratio of the break-even value to the
     acceptance length instead.
     """
     grid = answers.grid
@@ -104,8 +104,8 @@ def _words(name: int | str) -> str:
 def _unmeasured(tuning: Tuning) -> Iterator[str]:
     """Yield notes on draft lengths that should be measured.
 
-    These are the best unmeasured length and, if the longest measured length is chosen, the next
-    longer length.
+    The notes are about the best unmeasured length and, if the longest measured length is chosen,
+    the next longer length.
     """
     predictor, goal, loads = tuning.predictor, tuning.goal, tuning.concurrencies
     measured = [length for length in predictor.sweep.draft_lengths if length]

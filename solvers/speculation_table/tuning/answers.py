@@ -1,4 +1,4 @@
-"""The answers, that is, the engine configurations to choose from: no speculation, each constant
+"""The answers, which are the engine configurations to choose from: no speculation, each constant
 draft length, and a table.
 """
 
@@ -36,11 +36,11 @@ class Answers:
     grid
         Throughput of all options.
     value
-        Speed-up by batch size with 0, 1, ... drafts, at its lower limit if `robust`; 0 if the
-        length must not be used.
+        Speed-up by batch size and number of drafts 0, 1, ...; with `robust`, its lower limit. The
+        entry is 0 if the draft length must not be used.
     kept
         Minimum, typical and maximum share of the throughput that remains after the cost of a table,
-        by batch size of the grid.
+        by batch size in the grid.
     """
 
     predictor: Predictor
@@ -57,7 +57,9 @@ class Answers:
         return self.predictor.sweep.relative is not None
 
     def remaining(self, ranges: Ranges) -> Floats:
-        """Return `kept` for a table, and ones for other answers, which have no such cost."""
+        """Return `kept` for a table, and an array of ones for all other answers, which have no such
+        cost.
+        """
         return self.kept if len(ranges) > 1 else np.ones_like(self.kept)
 
     def all(self) -> list[Ranges]:
@@ -110,7 +112,7 @@ class Answers:
         return value
 
     def scheduled(self, ranges: Ranges, *, judged: bool = False) -> Schedule:
-        """Return the schedule for some ranges, with speed-ups that include costs and waiting.
+        """Return the schedule with the given ranges, with speed-ups that include costs and waiting.
 
         If `judged` is True, the speed-ups are the values by which answers are compared.
         """

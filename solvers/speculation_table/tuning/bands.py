@@ -1,9 +1,10 @@
-"""Bands for the law of throughput, from its errors at withheld measurements.
+"""Bands around the predictions of the throughput law, based on the law's errors at withheld
+measurements.
 
 The law is refitted without each draft length, without each load except the smallest and the
 largest, and without all but one draft length of each row (a load at a place). Each error is divided
-by the distance to the remaining points. The half-width of a band is a quantile of these errors and
-of `MISSES` together, multiplied by the distance to the measured points. Therefore, a sweep with few
+by the distance to the remaining points. The half-width of a band is a quantile of the pooled errors
+and `MISSES`, multiplied by the distance to the measured points. Therefore, a sweep with few
 measurements has bands similar to those of other sweeps.
 """
 
@@ -25,15 +26,16 @@ MISSES: Mapping[str, tuple[float, ...]] = {
     "gain": (0.017, 0.032, 0.033, 0.045, 0.051, 0.086, 0.12, 0.17, 0.19, 0.47),
     "row": (0.006, 0.019, 0.033, 0.047, 0.072, 0.097, 0.13, 0.18, 0.27, 0.46),
 }
-"""Errors of the law in the measured sweeps of the project, as equally spaced quantiles.
+"""Errors of the law in the project's measured sweeps, as equally spaced quantiles.
 
-"length" applies to a draft length between measured lengths, and "end" to a draft length beyond
-them. "load" applies to the throughput at a load without any measurement, and "gain" to the speed-up
-at such a load. "row" applies to a draft length that was measured only at other loads or workloads.
+"length" applies to a draft length between measured lengths, and "end" to a draft length beyond the
+measured lengths. "load" applies to the throughput at a load without any measurement, and "gain" to
+the speed-up at such a load. "row" applies to a draft length that was measured only at other loads
+or workloads.
 """
 
 _REFITS = 24  # maximum number of refits without most of a row
-_OWN = 3  # weight of an error of the sweep itself
+_OWN = 3  # weight of an error in the sweep itself
 _OWN_LOAD = 2  # the same at a withheld load, where errors are strongly correlated
 
 Rows = Mapping[tuple[Place, int], Collection[int | None]]
@@ -41,12 +43,12 @@ Rows = Mapping[tuple[Place, int], Collection[int | None]]
 
 
 class Bands:
-    """The half-widths of bands, in log throughput.
+    """The half-widths of the bands, in log throughput.
 
     Parameters
     ----------
     speeds
-        Logarithm of the throughput per request at the measured points.
+        Logarithms of the per-request throughput at the measured points.
     lengths
         Measured acceptance lengths.
     """
@@ -70,7 +72,7 @@ class Bands:
             self._add_misses("row", row[: len(row) // 2] + row[len(row) // 2 + 1 :])
 
     def at(self, point: Point, confidence: float) -> tuple[float, float]:
-        """Return the half-widths of the bands of the log throughput and of the log speed-up of a
+        """Return the half-widths of the bands for the log throughput and for the log speed-up at a
         point.
         """
         of_length, of_load = _distances(point, self._rows)
@@ -84,7 +86,7 @@ class Bands:
         return "length" if self._drafts[0] < length < self._drafts[-1] else "end"
 
     def _add_misses(self, kind: str, hidden: Collection[Point]) -> None:
-        """Add the errors of the law at some points after a fit without these points."""
+        """Add the law's errors at the points `hidden` after a fit without these points."""
         kept = {point: speed for point, speed in self._speeds.items() if point not in hidden}
         rows = _rows(kept)
         places = {place for place, _ in rows}
@@ -125,8 +127,8 @@ def _distances(point: Point, rows: Rows) -> tuple[float, float]:
 
 
 def _apart(at: float, known: Collection[float]) -> float:
-    """Return the distance from known numbers: half the harmonic mean of the distances to the
-    nearest number on each side.
+    """Return the distance from known numbers, which is half the harmonic mean of the distances to
+    the nearest number on each side.
     """
     sides = [[x - at for x in known if x >= at], [at - x for x in known if x <= at]]
     return 1.0 / sum(1.0 / max(min(side), 1e-9) for side in sides if side) if known else 1.0

@@ -1,9 +1,11 @@
-"""Number of concurrent requests that an option serves within the latency target and the memory.
+"""Capacity, which is the number of concurrent requests that an option serves within the latency
+target and the memory.
 
-If the sweep contains the time per output token of a run, that value is used. Otherwise, the time is
-the ratio of concurrency to throughput, minus the wait for the first token. If this wait is unknown,
-the ratio is an upper bound on the mean. Between measured loads, the time per output token relative
-to that ratio is interpolated. The bands follow from the bands of the throughput.
+If the sweep contains a run's time per output token, that value is used. Otherwise, the time per
+output token is the ratio of concurrency to throughput, minus the wait for the first token. If the
+wait is unknown, the ratio is an upper bound on the mean time per output token. Between measured
+loads, the time per output token relative to the ratio is interpolated. The bands follow from the
+bands of the throughput.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ _BUSY = 0.8  # minimum share of requests in service; below it, requests are queu
 
 @dataclass(frozen=True)
 class Capacity:
-    """The largest load at which an option attains the target, with its limits and throughput."""
+    """The largest load at which an option attains the target, with the limits of that load and the
+    throughput.
+    """
 
     draft_length: int | str
     concurrency: int
@@ -36,13 +40,14 @@ class Capacity:
 
 
 def capacities(answers: Answers, every: Sequence[Ranges]) -> tuple[list[Capacity], list[str]]:
-    """Return the capacity of every answer within the target and the memory, and notes on it.
+    """Return the capacity of every answer within the target and the memory, and notes on the
+    capacities.
 
     Raises
     ------
     InvalidInput
-        If a required column is missing for some option: the column of the percentile, or the time
-        to the first token if it has a limit.
+        If a required column is missing for some option. This may be the column of the percentile
+        or, if the time to first token is limited, the column of that time.
     """
     columns = sorted({column_of(k) for ranges in every for *_, k in ranges})
     share, late, notes = _latency(answers, columns)
@@ -70,9 +75,8 @@ def capacities(answers: Answers, every: Sequence[Ranges]) -> tuple[list[Capacity
 
 
 def _latency(answers: Answers, columns: Sequence[int]) -> tuple[Floats, Truths, list[str]]:
-    """Return the times per output token by batch size and option, relative to the ratio of
-    concurrency to throughput; whether requests queue or wait too long for the first token; and
-    notes.
+    """Return the times per output token relative to the ratio of concurrency to throughput, whether
+    requests queue or wait too long for the first token, both by batch size and option, and notes.
     """
     runs, cases, grid = answers.predictor.runs, answers.cases, answers.grid
     statistic, ttft_seconds = answers.goal.tpot_of, answers.goal.ttft_seconds

@@ -1,5 +1,5 @@
-"""Decision on the draft length for each batch size: a table with its cost, a constant length, or no
-speculation.
+"""Decision on the draft length for each batch size, which is a table with its cost, a constant
+length, or no speculation.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
 _FURTHEST = 2  # maximum extrapolation, as a multiple of the longest measured draft
 _CAUTION = 0.5  # share of the doubt that is subtracted from unmeasured log speed-ups
-_SIZES = 256  # number of batch sizes to consider, in addition to the measured ones
+_SIZES = 256  # number of batch sizes to consider, in addition to the measured sizes
 
 
 def decide(predictor: Predictor, goal: Goal) -> Tuning:
     """Return the best schedule for a goal.
 
-    By construction, neither a constant length nor no speculation has a larger (weighted) geometric
-    mean speed-up over the loads than the choice, including the typical cost of a table. With
+    By construction, the choice, including the typical cost of a table, has at least the (weighted)
+    geometric mean speed-up over the loads of every constant length and of no speculation. With
     ``robust``, the lower limit of the speed-up is at least 1 at every batch size up to the end of
     the last range, and no measurement with drafts is slower than no speculation.
 
@@ -97,7 +97,7 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
 
 
 def _chosen(answers: Answers, notes: list[str]) -> Tuning:
-    """Return the best answer (configuration of the engine), with notes."""
+    """Return the best answer (engine configuration), with notes."""
     goal, every = answers.goal, answers.all()
     if not every:
         raise InvalidInput(
@@ -124,8 +124,8 @@ def _chosen(answers: Answers, notes: list[str]) -> Tuning:
 
 
 def _lengths(known: Sequence[int], goal: Goal) -> tuple[int, ...]:
-    """Return the draft lengths to consider: 0, and either the lengths that the goal lists or all
-    lengths up to the maximum.
+    """Return the draft lengths to consider, which are 0 and either the lengths that the goal lists
+    or all lengths up to the maximum.
     """
     if not known:
         raise InvalidInput("sweep: at least one run with drafts (draft_length >= 1) is required")
@@ -155,8 +155,8 @@ def _value(grid: Grid, goal: Goal, lengths: Collection[int], loads: tuple[int, i
     """Return the speed-up by which answers are compared, by batch size and number of drafts.
 
     The value is 0 if a length must not be used. Unmeasured speed-ups are reduced by a share of
-    their doubt. Points outside the measured draft lengths and loads are excluded or, if
-    extrapolation is allowed, are valued at the lower end of their bands.
+    their doubt (see `Grid`). Points outside the measured draft lengths and loads are excluded or,
+    if extrapolation is allowed, are valued at the lower end of their bands.
     """
     column, size = np.arange(grid.mean.shape[1] - 1), np.array(grid.sizes)[:, None]
     outside = (

@@ -26,41 +26,41 @@ class Goal:
     Parameters
     ----------
     max_batch, max_length
-        Maximum batch size and maximum draft length; None for the largest measured values.
+        Maximum batch size and maximum draft length; None means the largest measured value.
     tpot_seconds
-        Maximum time per output token, in seconds. If it is given, the option that serves the most
-        requests is chosen; with None, the option with the best throughput is chosen.
+        Maximum time per output token, in seconds. If a maximum is given, the option that serves the
+        most requests is chosen. If it is None, the option with the best throughput is chosen.
     tpot_of
         Statistic of the time per output token: "mean", "p50" or "p99".
     ttft_seconds
-        Maximum mean wait for the first token, in seconds; None for no limit.
+        Maximum mean wait for the first token, in seconds, or None for no limit.
     loss
-        Maximum share of throughput that a batch size may lose to reduce the number of ranges.
+        Maximum share of throughput that may be lost at a batch size to reduce the number of ranges.
     robust
         Whether to choose by the lower limit of the speed-up, and to exclude every draft length that
         may be slower than no speculation.
     weights
-        Weight of each measured concurrency; None for equal weights.
+        Weight of each measured concurrency, or None for equal weights.
     workload
-        Workload to serve; None for all workloads, with equal shares of the tokens.
+        Workload to serve, or None for all workloads with equal shares of the tokens.
     context_tokens
-        Context to serve; None for all measured contexts, with equal shares of the tokens.
+        Context to serve, or None for all measured contexts with equal shares of the tokens.
     mix
-        Shares of the generated tokens by workload; None for equal shares.
+        Shares of the generated tokens by workload, or None for equal shares.
     extrapolate
         Whether to consider options outside the measured range.
     concurrencies
         Loads to consider in the regret bound, in addition to the measured loads.
     draft_lengths
         Draft lengths that may be chosen in addition to 0, provided that they lie between measured
-        lengths. All of them are included in the regret bound. Empty for all lengths up to the
-        longest measured length.
+        lengths. The regret bound includes all of these lengths. If there are none, all lengths
+        up to the longest measured length may be chosen.
     single
         Whether to use the same draft length for every batch size, as some engines require.
     prices
         Costs of tables.
     room
-        Numbers of requests that fit in memory without and with a drafter; None for no limit.
+        Numbers of requests that fit in memory without and with a drafter, or None for no limit.
     """
 
     max_batch: int | None = None
@@ -102,7 +102,7 @@ class Goal:
             positive(f"mix[{name}]", share)
 
     def shares(self, concurrencies: Sequence[int]) -> Floats | None:
-        """Return the weights of the loads; None if all weights are equal."""
+        """Return the weights of the loads, or None if all weights are equal."""
         if self.weights is None:
             return None
         weights = np.array([float(self.weights.get(c, 0.0)) for c in concurrencies])
@@ -114,7 +114,9 @@ class Goal:
 
 
 def cases_of(predictor: Predictor, goal: Goal) -> list[Case]:
-    """Return the workloads and contexts that the goal requests, with their shares of the tokens."""
+    """Return the workloads and contexts that the goal requests, with the share of the tokens for
+    each.
+    """
     known = predictor.sweep.workloads
     for name in [*(goal.mix or ()), *([] if goal.workload is None else [goal.workload])]:
         if name not in known:

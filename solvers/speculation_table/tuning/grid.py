@@ -1,4 +1,4 @@
-"""Grid of throughputs by batch size and draft length, with bands, on which a choice is based."""
+"""Grids of throughputs by batch size and draft length, with bands, on which choices are based."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from specopt.solvers.speculation_table.schedule import Range
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 Case = tuple[str, int, float]
-"""A workload, a context, and the share of the tokens of this combination."""
+"""A workload, a context, and the share of the tokens that this combination accounts for."""
 
 
 def column_of(draft_length: int | None) -> int:
@@ -34,17 +34,17 @@ class Grid:
     sizes
         Batch sizes, increasing.
     mean, low, high
-        Tokens per second, with the lower and upper end of the band; NaN for options that are not
+        Tokens per second, and the lower and upper ends of the band; NaN for options that are not
         considered.
     least, most
-        Lower and upper limits of the speed-up over no speculation. They are tighter than the limits
-        of the throughputs imply, because the errors of the throughputs are correlated.
+        Lower and upper limits of the speed-up over no speculation. These limits are tighter than
+        the limits of the throughputs imply, because the errors of the throughputs are correlated.
     doubt
-        Half-width of the band of the log speed-up with a coverage of 50 %.
+        Half-width of the band for the log speed-up that has a coverage of 50 %.
     measured
-        Whether a point was measured for all workloads and contexts.
+        Whether each point was measured for all workloads and contexts.
     slower
-        Whether some measurement was slower than no speculation at the same load.
+        Whether some measurement of each point was slower than no speculation at the same load.
     """
 
     sizes: tuple[int, ...]
@@ -58,12 +58,12 @@ class Grid:
     slower: Truths
 
     def row(self, size: int) -> int:
-        """Return the row index of a batch size."""
+        """Return the index of the row for a batch size."""
         return self.sizes.index(size)
 
 
 def length_of(column: int) -> int | str:
-    """Return the draft length of a column, in the form used in files."""
+    """Return the draft length of a column, in the form that files use."""
     return "none" if column == 0 else column - 1
 
 
@@ -86,8 +86,8 @@ def grid_of(
 ) -> Grid:
     """Return the throughput without speculation and with each draft length.
 
-    If there are several cases, their times per token are averaged, weighted by their shares of the
-    tokens.
+    If there are several cases, their times per token are averaged, with the shares of the tokens as
+    weights.
     """
     idle = 0 in predictor.sweep.draft_lengths
     options = [None, *(length for length in lengths if length or idle)]

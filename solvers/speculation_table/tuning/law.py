@@ -1,11 +1,11 @@
-"""The law of throughput: a regression model for the log throughput of a request.
+"""The throughput law, a regression model for the log throughput of a request.
 
 The log throughput of a request is the value without speculation at the same place and load, plus
 log(1 + a + ... + a^K), minus a cost. Here, K drafts are accepted at the constant rate a, and their
 cost grows with the load. A place is a workload with a context. Each place has its own logit of the
-acceptance rate, which a prior keeps near the logit common to all places. Measured acceptance
-lengths are observations of this logit. All parameters are fitted by least squares with these
-priors. The residuals of the measurements are then added, so that the law interpolates the
+acceptance rate, which a prior keeps near a logit that all places have in common. Measured
+acceptance lengths are observations of this logit. All parameters are fitted by least squares with
+these priors. The residuals of the measurements are then added, so that the law interpolates the
 measurements. Costs and residuals are piecewise linear in log(1 + K) and in the log of the load.
 """
 
@@ -63,9 +63,10 @@ def logit_rate(acceptance_length: Floats, draft_length: Floats) -> Floats:
 
 
 def tokens_of(logit: Floats, draft_length: Floats) -> tuple[Floats, Floats]:
-    """Return the acceptance lengths AL for logits of acceptance rates, and d log(AL) / d logit.
+    """Return the acceptance lengths AL for the given logits of acceptance rates, and d log(AL) / d
+    logit.
 
-    For K = 0, these values are 1 and 0.
+    For K = 0, the two values are 1 and 0.
     """
     rate = np.clip(1.0 / (1.0 + np.exp(-logit)), _EDGE, 1.0 - _EDGE)
     tokens = expected_tokens(rate, draft_length)
@@ -76,12 +77,13 @@ def tokens_of(logit: Floats, draft_length: Floats) -> tuple[Floats, Floats]:
 
 
 class Law:
-    """The law of throughput, fitted to measurements.
+    """A throughput law fitted to measurements.
 
     Parameters
     ----------
     speeds
-        Logarithm of the throughput per request at the measured points, at least one.
+        Logarithms of the per-request throughput at the measured points. At least one point is
+        required.
     lengths
         Measured acceptance lengths.
     """
@@ -129,7 +131,7 @@ class Law:
             known.setdefault(math.log(point.condition.concurrency), {})[point.draft_length] = left
 
     def at(self, points: Sequence[Point]) -> Floats:
-        """Return the log throughput per request at points of known places."""
+        """Return the per-request log throughput at points whose places are known."""
         found = self._expected(points)[1]
         for k, point in enumerate(points):
             known = self._at_loads(place_of(point), point.draft_length)
@@ -139,7 +141,7 @@ class Law:
         return found
 
     def tokens(self, points: Sequence[Point]) -> Floats:
-        """Return the expected acceptance lengths at points of known places."""
+        """Return the expected acceptance lengths at points whose places are known."""
         drafts = np.array([float(point.draft_length or 0) for point in points])
         return tokens_of(self._logits(points), drafts)[0]
 
@@ -153,9 +155,10 @@ class Law:
         return np.asarray(self._found[-1 - len(own)] + self._own(points) @ own)
 
     def _expected(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
-        """Return the derivatives of the law with respect to its parameters, and its values.
+        """Return the derivatives of the law with respect to its parameters, and the values of the
+        law.
 
-        Draft lengths above the longest measured length are replaced by that length.
+        Draft lengths above the longest measured length are replaced by the longest measured length.
         """
         own, longest = self._own(points), float(np.expm1(self._drafts[-1]))
         drafts = np.array([min(point.draft_length or 0, longest) for point in points])
@@ -172,11 +175,11 @@ class Law:
         return np.hstack([linear, slope[:, None], slope[:, None] * own]), value
 
     def _at_loads(self, place: Place, draft_length: int | None) -> dict[float, float]:
-        """Return the residuals at a place for a draft length, by the logarithm of the load."""
+        """Return the residuals for a place and a draft length, by the logarithm of the load."""
         found = {}
         for load, row in sorted(self._left[place].items()):
             if draft_length is not None:
-                # If 0 drafts were not measured, the run without speculation stands in for them.
+                # If 0 drafts were not measured, the run without speculation is used instead.
                 curve = {0: row[None], **row} if None in row else row
                 at = sorted(k for k in curve if k is not None)
                 knots = [math.log1p(k) for k in at]
@@ -188,5 +191,7 @@ class Law:
 
 
 def _shares(at: Floats, knots: Floats) -> Floats:
-    """Return the weights of the knots in a linear interpolation, constant beyond the end knots."""
+    """Return the weights of the knots in a linear interpolation that is constant beyond the end
+    knots.
+    """
     return np.array([np.interp(at, knots, knot) for knot in np.eye(len(knots))]).T

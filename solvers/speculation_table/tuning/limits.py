@@ -4,7 +4,7 @@ A step accepts at most as many tokens as it drafts, and drafting never shortens 
 the speed-up at a place (a workload with a context) and a load is at most the acceptance length,
 which is the mean number of tokens per step. If a drafter drafts one token at a time, the acceptance
 length is a nondecreasing and concave function of the draft length. Beyond the longest measured
-length, its slope is at most the average slope so far.
+length, the slope of the function is at most its average slope up to that length.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from specopt.solvers.speculation_table.tuning.law import Place, place_of
 SUSPECT = 1.05
 """Maximum plausible ratio of a measured speed-up to the bound from its acceptance length.
 
-A larger ratio indicates that the run without speculation was too slow, and the bounds at that load
-are multiplied by the ratio.
+A larger ratio indicates that the run without speculation was too slow; in that case, the bounds at
+that load are multiplied by the ratio.
 """
 
 
@@ -63,7 +63,7 @@ class Limits:
     Parameters
     ----------
     speeds
-        Logarithm of the throughput at measured points.
+        Logarithms of the throughput at measured points.
     lengths
         Measured acceptance lengths.
     sequential
@@ -95,7 +95,7 @@ class Limits:
         self.notes = [_note(*max(suspects, key=lambda one: one[0]))] if suspects else []
 
     def log_speedup(self, point: Point) -> float:
-        """Return an upper bound on the log speed-up of a point; infinity if nothing is known.
+        """Return an upper bound on the log speed-up at a point, or infinity if nothing is known.
 
         The bound is interpolated linearly in the logarithm of the load, and is constant beyond the
         measured loads.

@@ -57,7 +57,7 @@ class Options:
 
     @cached_property
     def loads(self) -> list[int]:
-        """Loads that were measured for all setups, increasing."""
+        """Loads that were measured for all setups, in increasing order."""
         found = sorted(set.intersection(*(set(one.concurrencies) for one in self.tunings.values())))
         if not found:
             raise InvalidInput(
@@ -67,7 +67,9 @@ class Options:
 
     @cached_property
     def ranked(self) -> list[Setup]:
-        """Setups by decreasing capacity, then by decreasing geometric mean of the throughput."""
+        """Setups in order of decreasing capacity, then of decreasing geometric mean of the
+        throughput.
+        """
         return sorted(
             self.tunings,
             key=lambda one: (-self.tunings[one].carries, -self._mean(self.tunings[one])),
@@ -75,7 +77,7 @@ class Options:
 
     @property
     def best(self) -> Tuning:
-        """The best choice over all setups."""
+        """Best choice over all setups."""
         return self.tunings[self.ranked[0]]
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,9 +124,11 @@ class Options:
 
     @cached_property
     def doubtful(self) -> dict[Setup, Floats]:
-        """Shares of throughput that may be lost at the common loads, by setup.
+        """Shares of throughput that may be lost at the loads that all setups have in common, by
+        setup.
 
-        The mapping contains the best setup and all setups that may be better.
+        The mapping contains the setup with the best estimate and every setup that may in fact be
+        better.
         """
         best, found = self.best, {}
         low = np.array([best.grid.low[best.row(c), best.option(c)] for c in self.loads])
@@ -142,7 +146,9 @@ class Options:
         return max(best.regret_bound, *others, 0.0)
 
     def ask(self, budget: int) -> list[tuple[Setup, Point]]:
-        """Return the next points to measure, for the best setup and possibly better setups."""
+        """Return the next points to measure, for the setup with the best estimate and for setups
+        that may be better.
+        """
         found: list[tuple[Setup, Point]] = []
         for setup in self.ranked:
             if len(found) < budget and setup in self.doubtful:
@@ -151,10 +157,10 @@ class Options:
 
     @cached_property
     def classes(self) -> list[dict[str, Any]]:
-        """The best answer for each workload alone.
+        """Best answer for each workload alone.
 
-        Each entry also contains the share of throughput that the workload loses if the common
-        answer is used instead.
+        Each entry also contains the share of throughput that the workload loses if the answer for
+        all workloads is used instead.
         """
         return [
             {
@@ -171,10 +177,12 @@ class Options:
 
     @property
     def second(self) -> dict[str, Any] | None:
-        """The second deployment that increases the throughput most, in addition to the best one.
+        """Second deployment that, in addition to the best deployment, increases the throughput the
+        most.
 
-        A second deployment has a single configuration and serves the loads at which it is better.
-        The value is None if no second deployment increases the throughput.
+        A second deployment has a single configuration, and serves the loads at which it is better
+        than the best deployment. The value is None if no second deployment increases the
+        throughput.
         """
         shared = np.array([own for own, _ in self._by_class.values()])
         shares = np.array([(self.best.goal.mix or {}).get(name, 1.0) for name in self._by_class])
@@ -201,7 +209,9 @@ class Options:
 
     @cached_property
     def _by_class(self) -> dict[str, tuple[Floats, list[Tuning]]]:
-        """Throughput with the common answer, and the answers of all setups, by workload."""
+        """Throughput with the answer for all workloads, and the answers of all setups, by
+        workload.
+        """
         best, found = self.best, {}
         names = list(best.goal.mix or self.tuners[best.setup].workloads)
         for name in [name for name in names if name != WHOLE or len(names) == 1]:
@@ -224,7 +234,9 @@ class Options:
         return float(np.log(self._speeds(tuning)).mean())
 
     def _speeds(self, tuning: Tuning) -> Floats:
-        """Return the throughput of a choice at the common loads, including costs and waiting."""
+        """Return the throughput of a choice at the loads that all setups have in common, including
+        costs and waiting.
+        """
         return np.array([tuning.speedup(c) for c in self.loads]) * self._none(tuning)
 
 

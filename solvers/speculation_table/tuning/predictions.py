@@ -1,8 +1,8 @@
-"""Predictions of the throughput at any load and draft length, from a sweep.
+"""Predictions of the throughput at any load and draft length, based on a sweep.
 
-Every point has a mean and a band. For measured points, the mean is the measured value. For other
-points, the mean is given by the law (see `law`), and mean and band are clipped to the bounds that
-follow from the number of tokens per step (see `limits`).
+Every point has a mean and a band. For measured points, the mean is the measured value. For all
+other points, the mean is predicted by the throughput law (see `law`), and the mean and the band are
+clipped to the bounds that follow from the number of tokens per step (see `limits`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from specopt.solvers.speculation_table.tuning.law import Law
 from specopt.solvers.speculation_table.tuning.limits import Limits
 
 NOISE = 0.008
-"""Standard deviation of the log throughput of a run, used if too few runs were repeated."""
+"""Standard deviation of a run's log throughput, which is used if too few runs were repeated."""
 
 _HALF = 0.5  # coverage of the bands on which choices are based
 _FEWEST_REPEATS = 3  # minimum degrees of freedom for estimating the noise from repetitions
@@ -31,18 +31,18 @@ _FEWEST_REPEATS = 3  # minimum degrees of freedom for estimating the noise from 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Predicted throughput of points.
+    """Predicted throughput at several points.
 
     Parameters
     ----------
     mean, low, high
-        Tokens per second, with the lower and upper end of the band.
+        Tokens per second, and the lower and upper ends of the band.
     less, more
         Distances from the mean log speed-up to the lower and the upper end of its band.
     doubt
-        Half-width of the band of the log speed-up with a coverage of 50 %.
+        Half-width of the band for the log speed-up that has a coverage of 50 %.
     measured
-        Whether the point itself was measured.
+        Whether each point was measured.
     """
 
     mean: Floats
@@ -102,7 +102,9 @@ class Predictor:
         self.notes += self._limits.notes
 
     def predict(self, points: Iterable[Point]) -> Predictions:
-        """Return the throughput of points, with bands; the means of measured points are exact."""
+        """Return the throughput at the given points, with bands. At measured points, the means are
+        the measured values.
+        """
         points = tuple(points)
         base = [Point(point.condition, self.sweep.relative) for point in points]
         mean, none = self._mean(points), self._mean(base)
@@ -125,7 +127,7 @@ class Predictor:
         )
 
     def acceptance_length(self, point: Point) -> float | None:
-        """Return the expected acceptance length of a point.
+        """Return the expected acceptance length at a point.
 
         The result is None if the point has no drafts or the sweep contains no acceptance lengths.
         """
@@ -134,7 +136,7 @@ class Predictor:
         return self._lengths.get(point) or float(self._law.tokens([point])[0])
 
     def _noise_of(self, logs: Sequence[Floats]) -> float:
-        """Return the standard deviation of the log throughput of a run, from repeated runs."""
+        """Return the standard deviation of a run's log throughput, estimated from repeated runs."""
         degrees = sum(len(own) - 1 for own in logs)
         if degrees < _FEWEST_REPEATS:
             self.notes.append(
@@ -152,10 +154,11 @@ class Predictor:
     def _widths(
         self, points: Sequence[Point], base: Sequence[Point], seen: Truths, confidence: float
     ) -> tuple[Floats, Floats]:
-        """Return half-widths of the log throughput, and of the log speed-up over base points.
+        """Return the half-widths of the bands for the log throughput, and for the log speed-up over
+        base points.
 
-        If neither a point nor its base point was measured, their errors are correlated, and the
-        half-width of the speed-up is estimated directly.
+        If neither a point nor its base point was measured, the errors at the two points are
+        correlated, and the half-width for the speed-up is estimated directly.
         """
         from scipy.stats import norm
 

@@ -1,6 +1,6 @@
-"""Choice of the next points to measure, in order to reduce the possible regret of a schedule.
+"""Choice of the next points to measure, with the aim of reducing the possible regret of a schedule.
 
-The method is best-arm identification with the bands of the predictions, similar to LUCB. At the
+The method is best-arm identification based on the bands of the predictions, similar to LUCB. At the
 concurrency with the largest possible regret, the option with the highest mean among the options
 that may be better than the current choice is measured. If several points are requested together,
 each point is chosen as if the earlier points had yielded their predicted values.
@@ -26,18 +26,18 @@ _RUNS = 3  # maximum number of runs per point, which suffices to estimate the no
 
 
 class Tuner:
-    """Chooses the points to measure next, and stores the results.
+    """A tuner, which chooses the points to measure next and stores the results.
 
     Parameters
     ----------
     concurrencies, draft_lengths
         Loads and draft lengths that may be measured, in addition to no speculation.
     cases
-        Workloads with their contexts, to be served at every load.
+        Workloads, with their contexts, that are served at every load.
     goal
         Goal of the choice.
     regret
-        Certified regret at or below which `ask` proposes no further points.
+        Largest certified regret at which `ask` proposes no further points.
     confidence
         Coverage of the bands.
 
@@ -92,9 +92,9 @@ class Tuner:
     ) -> Tuner:
         """Build a tuner from the measurements of a sweep.
 
-        The tuner may measure the loads of the sweep with any draft length up to the longest
-        measured length. With `asking`, draft lengths up to the maximum of the goal or, for
-        sequential drafters, up to twice the longest measured length are allowed as well.
+        The tuner may measure the sweep's loads with any draft length up to the longest measured
+        length. If `asking` is set, draft lengths up to the goal's maximum or, for sequential
+        drafters, up to twice the longest measured length are allowed as well.
         """
         if len(sweep.setups) > 1:
             raise InvalidInput(
@@ -187,8 +187,8 @@ class Tuner:
     def _first_points(self) -> list[Point]:
         """Return the initial points, which must be measured before a comparison is possible.
 
-        These are the smallest and the largest load, without speculation and with a medium draft
-        length, and the shortest and the longest draft at the smallest load.
+        The points are the smallest and the largest load, without speculation and with a medium
+        draft length, and the shortest and the longest draft at the smallest load.
         """
         lengths = [length for length in self.draft_lengths if length]
         ends = sorted({self.concurrencies[0], self.concurrencies[-1]})
@@ -233,7 +233,7 @@ class Tuner:
     def _imagined(
         self, point: Point, predictor: Predictor | None, known: Sequence[Measurement]
     ) -> Measurement:
-        """Return the predicted measurement of a point, or a placeholder if no prediction exists."""
+        """Return the predicted measurement at a point, or a placeholder if no prediction exists."""
         try:
             predictor = predictor or self._predictor(known)
         except InvalidInput:

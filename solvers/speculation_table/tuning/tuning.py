@@ -25,7 +25,7 @@ from specopt.solvers.speculation_table.tuning.grid import (
 class Tuning(Answers):
     """A chosen schedule with the answers among which it was chosen.
 
-    The parameters are those of `Answers` and the following ones.
+    In addition to the parameters of `Answers`, the class has the following parameters.
 
     Parameters
     ----------
@@ -36,13 +36,14 @@ class Tuning(Answers):
     setup
         Drafter and mode.
     gain
-        Geometric mean of the speed-ups by which the choice was made, including costs. With
+        Geometric mean of the speed-ups on which the choice is based, including costs. With
         `robust`, the lower limits of the speed-ups are averaged.
     capacity
-        Capacity of every option; empty if there is neither a latency target nor a memory limit.
+        Capacity of every option, or an empty list if there is neither a latency target nor a memory
+        limit.
     break_even
         Mean number of tokens per step above which a draft length pays off, for each load and draft
-        length; if the current number is unknown, the ratio of the two numbers.
+        length. If the current number is unknown, the entry is the ratio of the two numbers.
     """
 
     schedule: Schedule
@@ -59,9 +60,9 @@ class Tuning(Answers):
 
     @property
     def cap(self) -> int | None:
-        """Maximum batch size that the engine should run; None for no limit.
+        """Maximum batch size that the engine should run, or None for no limit.
 
-        Requests beyond this limit wait.
+        Requests beyond this limit have to wait.
         """
         largest = self.schedule.largest_batch
         return largest if largest < self.grid.sizes[-1] else None
@@ -73,11 +74,13 @@ class Tuning(Answers):
 
     @property
     def carries(self) -> int:
-        """Number of concurrent requests that the choice serves in time; 0 if there is no target."""
+        """Number of concurrent requests that the choice serves in time, or 0 if there is no
+        target.
+        """
         return next((one.concurrency for one in self.capacity if one.draft_length == self.name), 0)
 
     def row(self, concurrency: int) -> int:
-        """Return the row of the grid for a load; loads above the cap use the row of the cap."""
+        """Return the grid row for a load; loads above the cap use the cap's row."""
         return self.grid.row(min(concurrency, self.schedule.largest_batch))
 
     def option(self, concurrency: int) -> int:
@@ -118,8 +121,8 @@ class Tuning(Answers):
         return found
 
     def regret(self, concurrency: int) -> tuple[float, int]:
-        """Return the maximum share of throughput that may be lost at a load to another option, and
-        the column of that option.
+        """Return the maximum share of throughput that may be lost at a load compared with another
+        option, and the column of that option.
         """
         row, taken = self.grid.row(concurrency), self.option(concurrency)
         others = [k for k in self.rivals if k != taken and not np.isnan(self.grid.high[row, k])]
@@ -130,7 +133,7 @@ class Tuning(Answers):
         return max(0.0, 1.0 - low / float(self.grid.high[row, other])), other
 
     def worth(self, drafted: Range) -> tuple[float, float, float]:
-        """Return the mean speed-up of a range over its batch sizes, with lower and upper limits."""
+        """Return the mean speed-up over the batch sizes of a range, with lower and upper limits."""
         low, high, _ = drafted
         grid, (dear, usual, cheap) = self.grid, self.remaining(self.schedule.ranges)
         inside = [k for k, size in enumerate(grid.sizes) if low <= size <= high] or [0]

@@ -1,1 +1,1 @@
-"""Compiled code of the methods of `verification-batch`."""
+"""Compiled code of the methods for `verification-batch` problems."""

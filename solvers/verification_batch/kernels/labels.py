@@ -1,4 +1,6 @@
-"""Verification batching: labels (time, memory, value) of batches, extended one item at a time."""
+"""Labels (time, memory, value) of batches for verification batching, which are extended one item at
+a time.
+"""
 
 import numpy as np
 
@@ -10,15 +12,15 @@ BatchLabel = rows("BatchLabel", seconds="f8", memory="f8", value="f8", node="i8"
 """Time, memory and value of a batch, and the node from which its items can be traced."""
 
 Threshold = rows("Threshold", end="i8", D="f8", per_second="f8", per_byte="f8")
-"""The end of the range of its items, its smallest room D, and its prices."""
+"""End of the range of the threshold's items, its smallest room D, and its prices."""
 
 
 @helper
 def promising(first, items, thresholds, rest, t, memory, value, enough):
-    """Return whether a label can still be completed to more than `enough` under any threshold from
-    `first` on.
+    """Return whether a label can still be completed to a value above `enough` under any threshold
+    from `first` on.
 
-    rest: total reduced value of the items to come, at the prices of each threshold.
+    `rest` is the total reduced value of the items to come, at the prices of each threshold.
     """
     for k in range(first, len(thresholds)):
         threshold = thresholds[k]
@@ -34,9 +36,9 @@ def promising(first, items, thresholds, rest, t, memory, value, enough):
 
 @helper
 def dominated(mem, val, front_mem, front_val, size):
-    """Insert a label into the front of (memory, value) of all labels with no more time.
+    """Insert a label into the Pareto front of (memory, value) over all labels with no more time.
 
-    Return the new size of the front, or -1 if some label of the front has at most the memory and at
+    Return the new size of the front, or -1 if some label on the front has at most the memory and at
     least the value of the new label.
     """
     low, high = 0, size
@@ -71,14 +73,14 @@ def dominated(mem, val, front_mem, front_val, size):
     steps=lambda i, count, *_: 100 * count,
 )
 def extend(i, count, base, labels, items, thresholds, rest, enough, out, parents):
-    """Extend every label by an item: keep the labels without and with the item, merged by time,
-    except dominated and hopeless ones.
+    """Extend every label by an item. Keep each label both with and without the item, merged by
+    time, unless the result is dominated or hopeless.
 
-    labels: `count` labels by increasing time. rest: for each item, the total reduced value of that
-    item and all later items, at the prices of each threshold. parents: node of the label that each
-    new node extends; new nodes are numbered from `base`. Return the numbers of labels and of new
-    nodes, and the value and node of the best label that ends with this item (-inf and -1 if there
-    is none).
+    `labels` contains `count` labels in order of increasing time. `rest` contains, for each item,
+    the total reduced value of that item and all later items, at the prices of each threshold.
+    `parents` receives the node of the label that each new node extends; new nodes are numbered from
+    `base`. Return the numbers of labels and of new nodes, and the value and node of the best label
+    that ends with the item (-inf and -1 if there is no such label).
     """
     first = 0  # the first of the remaining thresholds
     while first < len(thresholds) and thresholds[first].end <= i + 1:
@@ -124,7 +126,7 @@ def extend(i, count, base, labels, items, thresholds, rest, enough, out, parents
 
 @helper
 def sums(values, first, last):
-    """Return the sums of all subsets of a range of values, indexed by the bits of the subset."""
+    """Return the sums over all subsets of a range of values, indexed by the bits of the subset."""
     found = np.zeros(1 << (last - first))
     for k in range(last - first):
         for mask in range(1 << k):
@@ -134,11 +136,11 @@ def sums(values, first, last):
 
 @kernel("i8(f8[::1], f8[::1], f8[::1], f8, f8)")
 def best_of_few(values, seconds, memory, room, space):
-    """Return the best subset within the time room and the memory space, as bits.
+    """Return the best subset within the time `room` and the memory `space`, as bits.
 
-    Subsets of the first half, by decreasing time, are combined with subsets of the second half, by
-    increasing time. A Fenwick tree over memory contains the second-half subsets that fit by time,
-    and finds the most valuable one that fits by memory.
+    Subsets of the first half, in order of decreasing time, are combined with subsets of the second
+    half, in order of increasing time. A Fenwick tree over memory contains the second-half subsets
+    that fit in time, and finds the most valuable subset that fits in memory.
     """
     size, half = len(values), len(values) // 2
     v, t, m = sums(values, 0, half), sums(seconds, 0, half), sums(memory, 0, half)
@@ -161,7 +163,7 @@ def best_of_few(values, seconds, memory, room, space):
                 if tree[k] < 0 or V[tree[k]] < V[new]:
                     tree[k] = new
                 k += k & -k
-        low, high = 0, len(V)  # number of subsets of the second half that fit by memory
+        low, high = 0, len(V)  # number of subsets of the second half that fit in memory
         while low < high:
             middle = (low + high) // 2
             if m[first] + M[by_memory[middle]] <= space:

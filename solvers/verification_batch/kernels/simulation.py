@@ -2,11 +2,11 @@
 batch after batch.
 
 `choose` makes one decision: which pending requests the verifier serves next. `calibrate` updates
-the believed costs from the observed duration of a batch. `play` is the event simulation around both
-functions; a server that embeds the scheduler calls the same two.
+the believed costs from the observed duration of a batch. `play` is the event simulation around
+these two functions; a server that embeds the scheduler calls the same functions.
 
-Random numbers are SplitMix64, one stream per (key, device, response). Two policies simulated with
-the same key therefore see the same prompts, lengths, acceptances and delays.
+Random numbers are SplitMix64, one stream per (key, device, response). Two policies that are
+simulated with the same key therefore see the same prompts, lengths, acceptances and delays.
 """
 
 import math
@@ -22,12 +22,12 @@ FCFS, EDF, ALGORITHM_1, ALGORITHM_1_DROP, PER_EPOCH, SLACK = 0, 1, 2, 3, 4, 5
 LUCK = 6.0  # 1.3 ln(100), see `latest`
 AHEAD_WINDOWS = 10.0
 """Number of windows by which a response runs ahead while its prefix is cached, if the cache cannot
-hold all prefixes. Computing a prefix again costs about as much as five warm verifications. Any
-value from 6 to 20 carries the same load within 4 %.
+hold all prefixes. Computing a prefix again costs about as much as five warm verifications. With any
+value from 6 to 20, the capacity is the same within 4 %.
 """
 
 START_ERROR = 0.3
-"""Relative standard deviation of the initial error of each coefficient, in addition to the error
+"""Relative standard deviation of each coefficient's initial error, in addition to the error that is
 common to all coefficients.
 """
 
@@ -37,9 +37,9 @@ effect.
 """
 
 MEMORY, SHORT_MEMORY = 32.0, 8.0
-"""Number of batches over which the fit of their durations looks back: a few seconds of a busy
-verifier. After a batch whose deviation exceeds the bound, the shorter memory applies, because the
-machine may have changed.
+"""Number of past batches whose durations are fitted, which is a few seconds of a busy verifier.
+After a batch whose deviation exceeds the bound, the shorter memory applies, because the machine may
+have changed.
 """
 
 MIN_ERROR, ERROR_STEP, MEDIAN = 0.01, 1.13, 0.67
@@ -49,23 +49,25 @@ batch. With this update, MEDIAN times the typical error is the median of the err
 
 SPARE_SHARE = 0.25
 """Longest batch that may include requests that could wait, as a share of the time allowed to the
-tightest requests. A request that arrives meanwhile waits for that batch and its own. From 0.33 on,
-a class with little time is late more often.
+tightest requests. A request that arrives during such a batch waits for that batch and its own
+batch. From 0.33 on, a class with little time is late more often.
 """
 
 TIGHTEST, FOLLOW = 0.01, 0.1
-"""Share of the requests that count as tightest, and the step size of the update of the logarithm of
-their time. The update notices tighter requests after some tens of them, and outliers have little
-effect.
+"""Share of requests that count as tightest, and step size of the updates to the logarithm of the
+time allowed to these requests. The update adapts to tighter requests after some tens of requests,
+and outliers have little effect.
 """
 
 SPIKE_BATCHES, SPIKE_RATIO = 50, 1.5
 """W and tau of Eq. 21: a batch is a spike if it lasts more than SPIKE_RATIO times the mean of the
-SPIKE_BATCHES batches before it. Also the number of batches over which `run_ahead` averages.
+SPIKE_BATCHES batches before it. `run_ahead` also averages over SPIKE_BATCHES batches.
 """
 
 SPREAD = 20.0
-"""Maximum duration, in seconds, over which devices first appear; they appear during the warm-up."""
+"""Maximum time, in seconds, within which all devices appear for the first time, during the
+warm-up.
+"""
 
 WAITS = 1
 """Value of `waits` for a request that is waiting."""
@@ -78,7 +80,7 @@ Rule = record(
     guard="f8",  # delta of Eq. 17
     memory="f8",  # M
     cap="f8",  # on the time of a batch
-    # lead over its due time at which a request can wait; negative: computed by `latest`
+    # lead over the due time at which a request can wait; if negative, `latest` computes it
     defer="f8",
     give_up="f8",  # lateness at which a request is given up
     fill="b1",  # whether late requests fill the room that a batch leaves
@@ -94,7 +96,7 @@ Pending = record(
     deadline="f8[::1]",  # d of this iteration (Eq. 12)
     due="f8[::1]",  # of the response: start + (done + E[tokens]) / tau
     latest="f8[::1]",  # latest time until which it can wait, see `latest`
-    # seconds by which it is served earlier, because its prefix is cached and room is short
+    # seconds by which the request is served earlier, as its prefix is cached and room is short
     ahead="f8[::1]",
     waits="i1[::1]",  # any value other than WAITS: the request has left the queue
 )
@@ -104,7 +106,7 @@ Sorting = record("Sorting", keys="f8[::1]", places="i8[::1]")
 Calibration = record(
     "Calibration",  # of the costs, as factors of the initial costs
     given="f8[::1]",
-    # discounted sums over batches: products of terms, and products of terms and seconds
+    # discounted sums over batches of products of terms, and of products of terms and seconds
     squares="f8[:, ::1]",
     products="f8[::1]",
     error="f8[::1]",  # typical relative error: one entry
@@ -161,10 +163,11 @@ Device = rows(
     due="f8",
     until="f8",
 )
-"""State of a device: the number of responses begun; prompt, length and finished tokens of the
-current response, its start, and whether it is counted. Also the tokens drafted, sent and accepted
-in the current window, the time at which the window arrives at the verifier, its deadline, the due
-time of the response, and the latest time until which the request can wait.
+"""State of a device: the number of responses begun; the prompt, length, finished tokens and start
+of the current response, and whether the response is counted. The state also contains the tokens
+drafted, sent and accepted in the current window, and the time at which the window arrives at the
+verifier. The last fields are the window's deadline, the due time of the response, and the latest
+time until which the request can wait.
 """
 
 ByClass = rows(
@@ -178,9 +181,9 @@ ByClass = rows(
     late="i8",
     late_in_spikes="i8",
 )
-"""Counters per class: counted responses, responses below their speed, tokens, seconds, and tokens
-of responses on time; iterations within the window, iterations past their deadline, and late
-iterations in a spike.
+"""Counters per class: counted responses, responses that are slower than required, tokens, seconds,
+and tokens of responses on time; iterations within the window, iterations past their deadline, and
+late iterations in a spike.
 """
 
 Served = rows(
@@ -195,8 +198,8 @@ Served = rows(
     logged="i8",
 )
 """Totals within the window: batches, busy seconds, tokens committed, tokens drafted, drafted tokens
-that were not accepted, and cold iterations. Also the number of rows of responses and
-of the log.
+that were not accepted, and cold iterations. The last two fields are the numbers of rows of
+responses and of the log.
 """
 
 Response = rows("Response", device_class="i8", speed="f8", tokens="f8", start="f8", seconds="f8")
@@ -218,7 +221,7 @@ ratio to the moving mean (Eq. 21), and whether the deadline was missed.
 
 @helper
 def calibration(costs):
-    """Return an initial calibration of the costs, before any batch."""
+    """Return the initial calibration of the costs, before the first batch."""
     return Calibration(costs.copy(), np.zeros((4, 4)), np.zeros(4), np.full(1, START_ERROR))
 
 
@@ -233,10 +236,12 @@ def _weight(costs, new, cached):
 
 @helper
 def _candidates(now, rule, order, turn, pending, room):
-    """Make a heap of the requests of the given turn and their sort keys. Return its size.
+    """Build a heap of the requests in the given turn and their sort keys, and return the size of
+    the heap.
 
-    Under slack, turn 0 contains urgent requests, turn 1 those that run ahead while their prefix is
-    cached, turn 2 those given up, and turn 3 those that can wait. Otherwise, all are in turn 0.
+    Under the policy ``slack``, turn 0 contains urgent requests, turn 1 requests that run ahead
+    while their prefix is cached, turn 2 requests that were given up, and turn 3 requests that can
+    wait. Under all other policies, all requests are in turn 0.
     """
     size, n = 0, len(pending.value)
     for i in range(n):
@@ -252,7 +257,7 @@ def _candidates(now, rule, order, turn, pending, room):
             elif latest <= now:
                 key = due
             elif latest - pending.ahead[i] <= now:
-                # responses furthest ahead go first: they finish soon and free their room
+                # responses furthest ahead go first, since they finish soon and free their room
                 key, its_turn = -due, 1
             else:
                 key, its_turn = key if pending.cached[i] > 0.0 else n + key, 3
@@ -265,12 +270,12 @@ def _candidates(now, rule, order, turn, pending, room):
 
 @helper
 def _take(now, rule, order, pending, room, batch):
-    """Add requests to the batch, turn by turn and by increasing key, until a request breaks the cap
-    or the memory limit. Return the size of the batch.
+    """Add requests to the batch, turn by turn and in order of increasing key, until a request would
+    exceed the cap or the memory limit. Return the size of the batch.
 
-    The first request that fits the memory is added regardless of the cap; ties in the key go in
-    order of arrival. Requests that can wait are added while the batch stays short. A heap sorts
-    only the requests that are added.
+    The first request that fits in memory is added regardless of the cap. Requests with equal keys
+    are added in order of arrival. Requests that can wait are added while the batch stays short. A
+    heap sorts only the requests that are added.
     """
     count, seconds, used, cap = 0, rule.costs[3], 0.0, rule.cap
     for turn in range(4 if order == SLACK else 1):
@@ -312,8 +317,9 @@ def _add(now, rule, order, are_late, count, weight, memory, pending, batch):
     """Add requests in the given order to the first `count` requests of the batch, as long as the
     memory suffices and no request becomes late. Return the new size.
 
-    Requests that are already late keep only the others on time, and those that do not fit are
-    skipped. Otherwise, the first request that does not fit ends the batch.
+    If `are_late` is set, the added requests are themselves late and must only keep the other
+    requests on time; requests that do not fit are skipped. Otherwise, the first request that does
+    not fit ends the batch.
     """
     deadline = pending.deadline
     seconds, used, tightest = rule.costs[3], 0.0, math.inf
@@ -350,11 +356,11 @@ def _algorithm_1(now, rule, use, weight, memory, pending, batch):
 
 @helper
 def _per_epoch(now, rule, use, weight, memory, pending, batch):
-    """Run the density greedy with skips for every tightest deadline D, and keep the best batch.
-    Return its size.
+    """Run the density greedy with skips for every tightest deadline D, keep the best batch, and
+    return its size.
 
-    With equal values and slack memory, the greedy selects the lightest requests, and the result is
-    optimal.
+    If all values are equal and memory does not bind, the greedy selects the lightest requests, and
+    the result is optimal.
     """
     value, deadline = pending.value, pending.deadline
     usable = np.flatnonzero(use)
@@ -377,8 +383,8 @@ def _per_epoch(now, rule, use, weight, memory, pending, batch):
 
 @helper
 def _by_deadline(now, rule, pending, room, batch):
-    """Choose a batch by the deadlines of this iteration: Algorithm 1, with or without late
-    requests, or the best batch of this epoch.
+    """Choose a batch by the deadlines of the current iterations, either with Algorithm 1, with or
+    without late requests, or as the best batch of this epoch.
     """
     weight = _weight(rule.costs, pending.new, pending.cached)
     memory = rule.bytes_per_token * (pending.cached + pending.new)
@@ -402,7 +408,8 @@ def _by_deadline(now, rule, pending, room, batch):
 @helper
 def latest(rule, due, tokens, tau, allowed):
     """Return the latest time until which a request can wait. At that time, its response is still
-    ahead of its due time by one window and a margin for bad luck, unless the rule sets the lead.
+    ahead of its due time by one window and a margin for bad luck, unless the rule specifies the
+    lead.
 
     The window covers the last iteration, which may yield one token instead of E[tokens]. Before the
     last iteration, the lead over tau is a random walk: an iteration adds tokens / tau and lasts
@@ -417,8 +424,8 @@ def latest(rule, due, tokens, tau, allowed):
 
 @kernel("f8(f8, f8)")
 def tighter(tight, allowed):
-    """Return the updated time allowed to the tightest requests, after a request to which `allowed`
-    seconds are allowed.
+    """Return the updated estimate of the time allowed to the tightest requests, after a request
+    with an allowed time of `allowed` seconds.
     """
     if tight == 0.0:
         return allowed
@@ -427,12 +434,12 @@ def tighter(tight, allowed):
 
 @kernel("void(f8, Rule, Pending, f8[::1], f8[::1])")
 def meet(now, rule, pending, speed, allowed):
-    """Compute how long the requests that arrived since the last decision can wait. Their entry in
-    `latest` is NaN before the call.
+    """Compute how long the requests that have arrived since the last decision can wait. Before the
+    call, their entries in `latest` are NaN.
 
-    ``speed``: tau. ``allowed``: time from arrival to deadline, in seconds; negative for a request
-    that has just arrived. Modified in place: ``allowed``, the rule's estimate for the tightest
-    requests, and `latest`.
+    ``speed`` is tau. ``allowed`` is the time from arrival to deadline, in seconds; it is negative
+    for a request that has just arrived. The arrays ``allowed`` and ``latest``, and the rule's
+    estimate for the tightest requests, are modified in place.
     """
     i = len(allowed) - 1
     while i >= 0 and pending.latest[i] != pending.latest[i]:
@@ -445,11 +452,10 @@ def meet(now, rule, pending, speed, allowed):
 
 @kernel("i8(f8, Rule, Pending, Sorting, i8[::1])")
 def choose(now, rule, pending, room, batch):
-    """Return the number of pending requests that the verifier serves now. Zero means that it waits
-    for the next arrival.
+    """Choose the pending requests that the verifier serves now, and return their number. Zero means
+    that the verifier waits for the next arrival.
 
-    Modified in place: ``batch`` (n,), whose first entries are the requests chosen, in the order of
-    the policy.
+    The chosen requests are written to the first entries of ``batch`` (n,), in the policy's order.
     """
     if len(pending.value) == 0:
         return 0
@@ -460,10 +466,10 @@ def choose(now, rule, pending, room, batch):
 
 @kernel("f8(f8, Rule, Pending, Sorting, i8[::1])")
 def done_at(now, rule, pending, room, batch):
-    """Return the time at which the last pending request is done, if no further requests arrive.
-    Infinity means never.
+    """Return the time at which the last pending request is done if no further requests arrive, or
+    infinity if it is never done.
 
-    Modified in place: `waits` of the requests that are served, and the work space.
+    The entries of `waits` for the requests served, and the work space, are modified in place.
     """
     last = len(pending.value) - 1
     while pending.waits[last] == WAITS:
@@ -479,14 +485,14 @@ def done_at(now, rule, pending, room, batch):
 
 @kernel("void(f8[::1], Calibration, f8[::1], f8)")
 def calibrate(costs, calibration, work, seconds):
-    """Update the costs from the duration of a batch, by nonnegative least squares on the relative
-    errors of recent batches.
+    """Update the costs after a batch with the given duration, by nonnegative least squares on the
+    relative errors of recent batches.
 
     In directions that the batches do not determine, the costs keep their initial proportions: a
     slower machine is assumed to be slower in all terms.
 
-    ``work``: N_linear, N_interactions, N_cached of the batch, and 1. Modified in place: the costs
-    and the calibration.
+    ``work`` contains N_linear, N_interactions and N_cached of the batch, and 1. The costs and the
+    calibration are modified in place.
     """
     given, squares, products, error = calibration
     terms = given * work
@@ -528,7 +534,9 @@ def _length(streams, j, lengths):
 
 @helper
 def _begin_response(key, streams, j, one, devices):
-    """Draw prompt and length of the device's next response from a separate random stream."""
+    """Draw the prompt length and the output length of a device's next response from a separate
+    random stream.
+    """
     one.responses += 1
     streams[j] = mixed(mixed(key + np.uint64(j + 1) * GOLDEN) + np.uint64(one.responses) * GOLDEN)
     one.prompt = _length(streams, j, devices.prompt)
@@ -537,10 +545,11 @@ def _begin_response(key, streams, j, one, devices):
 
 @helper
 def _draft(streams, j, devices):
-    """Draft one window. Return (tokens drafted, tokens sent, tokens that the verifier will accept).
+    """Draft one window, and return the numbers of tokens drafted, tokens sent, and tokens that the
+    verifier will accept.
 
-    With a predictor, the device stops at the first predicted rejection and sends the tokens before
-    it.
+    With a predictor, the device stops at the first predicted rejection, and sends the tokens before
+    that rejection.
     """
     accepted = 0
     window = len(devices.acceptance)
@@ -563,7 +572,8 @@ def _draft(streams, j, devices):
 
 @helper
 def _begin_window(streams, j, one, devices, tau, begin):
-    """Draft the device's next window from time `begin` on. Return its expected number of tokens.
+    """Draft the device's next window from time `begin` on, and return the expected number of tokens
+    of the window.
 
     The arrival is the time at which the draft is complete, without the delay to the verifier.
     """
@@ -577,7 +587,9 @@ def _begin_window(streams, j, one, devices, tau, begin):
 
 @kernel("void(f8, f8[::1], f8[::1])")
 def evict(room, cached, first):
-    """Drop prefixes, by increasing `first`, until the remaining prefixes fit into the cache."""
+    """Drop prefixes, in order of increasing `first`, until the remaining prefixes fit into the
+    cache.
+    """
     total = cached.sum()
     if total <= room:
         return
@@ -595,8 +607,8 @@ def run_ahead(room, batch_seconds, size, window, away, order, ahead):
 
     A response that runs ahead needs cache room only for the share of time in which it runs. Per
     iteration, that time is ``away`` plus one and a half batches, instead of the ``window`` that an
-    iteration may last. Slow responses (first in ``order``) save most room and cost least. A fifth
-    of the room is reserved for random variation.
+    iteration may last. Slow responses (first in ``order``) save the most room and cost the least. A
+    fifth of the room is reserved for random variation.
     """
     short = size.sum() - 0.8 * room
     for j in order:
@@ -612,13 +624,13 @@ def run_ahead(room, batch_seconds, size, window, away, order, ahead):
     " Response[::1], Iteration[::1])"
 )
 def play(key, opens, closes, rule, verifier, devices, states, by_class, served, responses, log):
-    """Simulate until all responses that start in the window from `opens` to `closes` have ended, or
-    until twice the time at which the window closes. Return whether the policy stalls.
+    """Simulate until all responses that start in the window from `opens` to `closes` have ended,
+    but at most until the time 2 `closes`. Return whether the policy stalled.
 
-    A response is counted if it starts within the window or spans all of it. ``states`` is work
-    space: one row per device, filled with zeros. The function fills ``by_class`` and the one entry
-    of ``served``. As far as there is room, it also fills ``responses`` with the counted responses
-    and ``log`` with the iterations within the window.
+    A response is counted if it starts within the window or spans the whole window. ``states`` is
+    work space with one row per device, filled with zeros. The function fills ``by_class`` and the
+    only entry of ``served``. As far as there is room, it also fills ``responses`` with the counted
+    responses and ``log`` with the iterations within the window.
     """
     total = served[0]
     n = len(states)

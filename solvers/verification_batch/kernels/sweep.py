@@ -1,5 +1,5 @@
-"""Verification batching (paper 2, Eq. 13-15 at one epoch): greedy batches and exchanges, threshold
-by threshold.
+"""Greedy batches and exchanges for verification batching (paper 2, Eq. 13-15 at one epoch),
+threshold by threshold.
 
 Once the tightest deadline that a batch admits is fixed, a knapsack problem remains. Its constraints
 are the room D that this deadline leaves for the weights, and the memory; its items are the requests
@@ -25,22 +25,22 @@ from specopt.solvers.verification_batch.kernels.bound import (
 )
 
 STARTS = 4
-"""Number of thresholds from which `sweep` starts exchanges."""
+"""Number of thresholds at whose batches `sweep` starts exchanges."""
 
 GRID = 4
-"""Number of mixes of time and memory for the greedies of `sweep`, if memory may bind."""
+"""Number of mixes of time and memory that the greedies of `sweep` use, if memory may bind."""
 
 MIXES = 5
-"""Number of bisections on the mix of time and memory in `sweep`."""
+"""Number of bisection steps on the mix of time and memory in `sweep`."""
 
 CORE = 10
-"""Number of items next to the price that `sweep` enumerates."""
+"""Number of items next to the price whose subsets `sweep` enumerates."""
 
 ROUNDS = 6
-"""Largest number of rounds of exchanges."""
+"""Maximum number of rounds of exchanges."""
 
 GAIN = 1.0 + 1e-12
-"""Factor by which an exchange must at least appear to raise the value."""
+"""Minimum factor by which an exchange must appear to raise the value."""
 
 
 @helper
@@ -55,11 +55,11 @@ def copy(source, target):
 
 @helper
 def fill(items, order, end, D, skip, t, memory, keeps, taken):
-    """Add items below `end`, except `skip`, to the batch in the given order. Return the value
-    added.
+    """Add items below `end`, except `skip`, to the batch in the given order, and return the added
+    value.
 
-    t, memory: time and memory of the batch so far. Items that do not fit are skipped. keeps:
-    whether to mark the items in `taken`, or only to compute the value.
+    `t` and `memory` are the time and memory of the batch so far. Items that do not fit are skipped.
+    `keeps` states whether to mark the added items in `taken`, or only to compute their value.
     """
     gained = 0.0
     for i in order:
@@ -86,16 +86,17 @@ def use(items, end, taken):
 
 @inlined
 def admits(items, t, memory, D):
-    """Return whether the given time and memory fit the room of a threshold."""
+    """Return whether the given time and memory fit in a threshold's room D."""
     return memory <= items.memory_room and t <= D
 
 
 @helper
 def improve(items, order, end, D, stop, trial, taken):
-    """Improve a batch by exchanges until none raises the value. Return the value.
+    """Improve a batch by exchanges until no exchange raises the value, and return the value.
 
-    An exchange removes one item and adds one or refills, or adds one item, removes the least dense
-    items and refills. order: the items below `end` by decreasing density.
+    An exchange either removes one item and adds another item or refills the batch, or it adds one
+    item, removes the least dense items and refills the batch. `order` contains the items below
+    `end`, sorted by decreasing density.
     """
     v, w, m = items.value, items.seconds, items.memory
     value, t, memory = use(items, end, taken)
@@ -156,7 +157,7 @@ def improve(items, order, end, D, stop, trial, taken):
 @helper
 def enumerate_core(items, order, end, D, per_second, per_byte, core, taken):
     """Choose the items with positive reduced value at the given prices, and the best subset of the
-    core, the items closest to the price. Refill, and return the value.
+    core, which consists of the items closest to the price. Refill the batch, and return its value.
 
     The value is negative if the chosen items outside the core do not fit.
     """
@@ -203,17 +204,17 @@ def enumerate_core(items, order, end, D, per_second, per_byte, core, taken):
 
 @helper
 def filled(items, order, end, D, taken):
-    """Fill an empty batch greedily in the given order. Return its value."""
+    """Fill an empty batch greedily in the given order, and return its value."""
     taken[:] = False
     return fill(items, order, end, D, -1, 0.0, 0.0, True, taken)
 
 
 @kernel("void(i8[::1], Items, b1[::1], u1[::1])")
 def sweep(ends, items, best, stop):
-    """Find a good batch and mark its items in `best`, which must be all False at first.
+    """Find a good batch, and mark its items in `best`, whose entries must initially be False.
 
-    ends: for each distinct room, the number of items whose room is at least as large. stop: its
-    entry becomes 1 when time is up; the result is then the best batch found so far.
+    `ends` contains, for each distinct room, the number of items whose room is at least as large.
+    The entry of `stop` becomes 1 when time is up; the result is then the best batch found so far.
     """
     size, thresholds, d = len(items.value), len(ends), items.room
     if size == 0:
@@ -252,7 +253,7 @@ def sweep(ends, items, best, stop):
     single = np.argmax(items.value)
     best[single] = True
     best_value = items.value[single]
-    for k in range(2):  # the guarantee: at least the best greedy over all thresholds
+    for k in range(2):  # the guarantee: at least the best greedy batch over all thresholds
         value = filled(items, by_time if k == 0 else by_memory, ends[top], d[ends[top] - 1], taken)
         if value > best_value:
             best_value = value
@@ -301,10 +302,10 @@ def sweep(ends, items, best, stop):
 
 @kernel("f8(i8, i8, Items, f8, f8, f8, b1[::1], u1[::1])")
 def polish(end, core, items, D, per_second, per_byte, taken, stop):
-    """Fill `taken` with a batch of a threshold by its prices: the best subset of a core, exchanges;
-    return its value.
+    """Fill `taken` with a batch for a threshold, given its prices, by choosing the best subset of a
+    core and by exchanges. Return the value of the batch.
 
-    The value is negative if what pays without the core does not fit.
+    The value is negative if the chosen items outside the core do not fit.
     """
     order = np.empty(end, np.int64)
     by_density(items, end, per_second, per_byte, order)
