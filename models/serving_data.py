@@ -147,8 +147,7 @@ class ServingData(Problem[S]):
             for name in DRAFTING_FIELDS:
                 if getattr(self, name) is None:
                     raise InvalidInput(
-                        f"{name}: required field is missing (mechanism {self.mechanism!r}"
-                        f" uses drafts)"
+                        f"{name}: missing; required when mechanism is {self.mechanism!r}"
                     )
         longest = int(self.output_tokens.max())
         if self.max_output_tokens is not None and self.max_output_tokens < longest:
@@ -167,7 +166,7 @@ class ServingData(Problem[S]):
         """Reject missing samples, and lists whose length differs from the number of tasks."""
         if self.output_lengths == "predicted" and self.output_samples is None:
             raise InvalidInput(
-                "output_samples: required field is missing (output_lengths 'predicted')"
+                "output_samples: missing; required when output_lengths is 'predicted'"
             )
         counts = {}
         if isinstance(self.acceptance_rate, Rates):

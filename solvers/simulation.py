@@ -297,7 +297,9 @@ def judged(problem: Problem, plan: object) -> Evaluation:
         If the plan does not belong to the kind of the problem, or cannot be evaluated.
     """
     if not isinstance(plan, problem.plan_type):
-        raise InvalidInput(f"policy: expected a plan of {problem.kind}, got {describe(plan)}")
+        raise InvalidInput(
+            f"policy: expected a plan for a {problem.kind} problem, got {describe(plan)}"
+        )
     return problem.evaluate(plan)
 
 

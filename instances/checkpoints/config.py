@@ -83,7 +83,8 @@ class Config(Section):
         elif None not in (value, around) and around != value:
             path = self.path(name)
             raise InvalidInput(
-                f"{path}: {describe(value)} contradicts {describe(around)} around {self.where[:-1]}"
+                f"{path}: {describe(value)} conflicts with {describe(around)}, the value outside"
+                f" {self.where[:-1]}"
             )
         return default if value is None else value
 

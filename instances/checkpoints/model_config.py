@@ -81,8 +81,8 @@ class ModelConfig(Part):
         """Exact cost model of a dense decoder."""
         if self.dense is None:
             raise Unsupported(
-                f"{self.name}: no cost model of operations describes it: not a dense decoder; count"
-                " tokens instead"
+                f"{self.name}: operations can be counted for dense decoders only; count tokens"
+                " instead"
             )
         return self.dense
 

@@ -103,7 +103,7 @@ class RuntimeFit:
         """The additive fit as an estimator of `verification-batch`."""
         if self.form.field != "estimator":
             raise InvalidInput(
-                f"estimator: expected the additive form, got the {self.form.name} one"
+                f"estimator: expected the additive form, got the {self.form.name} form"
             )
         return VerificationTime(**self.form.to_json(self.coefficients, self.slope))
 
@@ -266,7 +266,7 @@ def fit_runtime(
     found = chosen.fit(inputs, y, weights)
     predicted = chosen.predict(found, inputs)
     if not np.isfinite(found).all() or not np.isfinite(predicted).all():
-        raise InvalidInput("table: its numbers are too far apart for a fit")
+        raise InvalidInput("table: the numbers are too far apart for a fit")
     limits = confidence_limits(chosen.design(found, inputs), found.ravel(), y, weights, level)
     lower, upper = (one.reshape(found.shape) for one in limits)
     fit = RuntimeFit(

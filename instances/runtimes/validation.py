@@ -198,5 +198,5 @@ def able(name: str, inputs: Mapping[Form, Floats | None], rows: int) -> dict[For
         raise InvalidInput(f"form: {name}: {short[name]}, in {rows} rows")
     elif name not in (form.name for form in found):
         needs = next(form.needs for form in inputs if form.name == name)
-        raise InvalidInput(f"form: the {name} one needs {needs}, the table gives none")
+        raise InvalidInput(f"form: {name} requires {needs}, which the table does not contain")
     return found

@@ -63,7 +63,7 @@ class Trace:
     def __post_init__(self) -> None:
         check(self)
         if (np.diff(self.arrival_seconds) < 0).any():
-            raise InvalidInput("arrival_seconds: expected seconds that never decrease")
+            raise InvalidInput("arrival_seconds: expected times that never decrease")
 
     def __len__(self) -> int:
         return len(self.arrival_seconds)
@@ -84,7 +84,7 @@ class Trace:
         """
         if not self.duration_seconds:
             raise InvalidInput(
-                "arrival_seconds: expected arrivals at more than one time, to tell a rate by"
+                "arrival_seconds: expected at least two distinct arrival times, to estimate a rate"
             )
         return (len(self) - 1) / self.duration_seconds
 

@@ -254,12 +254,13 @@ class Search:
             part = 1.0 + worth
             if part < 1.0 - TOLERANCE:
                 names = ", ".join(
-                    f"client {due[i]} {least[i]:.6g}"
+                    f"client {due[i]}: {least[i]:.6g}"
                     for i in np.argsort(-prices * least, kind="stable")[:3]
                 )
                 raise Infeasible(
-                    f"no mixture of rounds reaches all minimum rates (tokens per {per}: {names}"
-                    f"{', ...' if len(due) > 3 else ''}): the best reaches {part:.4%} of each",
+                    f"no mixture of rounds reaches all minimum rates, in tokens per {per} ({names}"
+                    f"{', ...' if len(due) > 3 else ''}); the best mixture reaches {part:.4%} of"
+                    " each rate",
                     [Conflict(constraint="min_goodput", needs=1.0, has=part)],
                 )
             lowered = least * min(0.0, more)

@@ -86,7 +86,9 @@ def region_of(problem: FairGoodputProblem) -> Region:
     if needed(low)[1] > problem.budget_tokens:
         order = np.argsort(-least, kind="stable")
         order = order[least[order] > 0]
-        parts = [f"client {i} {least[i]:.6g} for {due[i]:.6g} tokens per round" for i in order[:3]]
+        parts = [
+            f"client {i} needs {least[i]:.6g} for {due[i]:.6g} tokens per round" for i in order[:3]
+        ]
         raise Infeasible(
             f"the minimum rates need {total:.6g} draft tokens per round, but only"
             f" {problem.budget_tokens} are available: "

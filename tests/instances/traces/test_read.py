@@ -249,7 +249,7 @@ def test_failed_rows(path: Path) -> None:
     refused(
         path,
         HEADER + b"0,5,0\n1,0,5\n",
-        "but all 2 are dropped: 1 with 0 output tokens, 1 with 0 input tokens",
+        "all 2 were dropped: 1 with 0 output tokens, 1 with 0 input tokens",
     )
 
 
