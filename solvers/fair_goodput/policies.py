@@ -86,7 +86,8 @@ from specopt.solvers.fair_goodput.kernels.columns import (
 
 @dataclass(frozen=True, kw_only=True)
 class Robust:
-    """A policy with expected rates, optimism and probes, whose estimates converge or follow changes.
+    """A policy with expected rates, optimism, probes, and estimates that converge or follow
+    changes.
 
     Parameters
     ----------
