@@ -152,8 +152,8 @@ class ServingData(Problem[S]):
         longest = int(self.output_tokens.max())
         if self.max_output_tokens is not None and self.max_output_tokens < longest:
             raise InvalidInput(
-                f"max_output_tokens: expected at least the largest of output_tokens, {longest}, "
-                f"got {self.max_output_tokens}"
+                f"max_output_tokens: expected at least the largest value in output_tokens,"
+                f" {longest}, got {self.max_output_tokens}"
             )
         self._check_samples()
         if isinstance(self.acceptance_rate, Rates) and self.acceptance_rate.values.max() >= 1.0:

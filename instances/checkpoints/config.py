@@ -60,8 +60,8 @@ class Config(Section):
             super().__init__(self.get(path), path)
             if path != HEAD:
                 self.note(
-                    f"{path} alone is counted, not what is around it (image encoders and their"
-                    " projectors)"
+                    f"only {path} is counted, without the modules around it (image encoders and"
+                    " their projectors)"
                 )
         self.model_type = self.data.get(
             "model_type", path and f"{self.whole.get('model_type')}_text"

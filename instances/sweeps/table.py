@@ -60,7 +60,7 @@ def csv_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
             )
     if extra:
         rows.notes.append(
-            f"left out: columns that nothing here reads ({printable(', '.join(extra), 240)})"
+            f"ignored: columns that are not used ({printable(', '.join(extra), 240)})"
         )
     wanted = {*REQUIRED, *table.header} - set(extra)
     table.need(*sorted(wanted, key=known.index))

@@ -94,9 +94,9 @@ class Trace:
         if not self.guessed_unit:
             return ""
         return (
-            f"{self.source}: the unit of its times is unknown; in {self.guessed_unit}, as they"
-            f" are read, its {len(self)} requests arrive within {self.duration_seconds:g} s; if"
-            " that is wrong, `specopt import` takes --format or --time-unit"
+            f"{self.source}: the time unit is unknown; read in {self.guessed_unit}, the"
+            f" {len(self)} requests arrive within {self.duration_seconds:g} s; if"
+            " the unit is wrong, use `specopt import` with --format or --time-unit"
         )
 
     @property

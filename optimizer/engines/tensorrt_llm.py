@@ -65,7 +65,7 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
             if upper
             else tail(schedule)
         ),
-        f"{SCHEDULE} and max_concurrency exclude each other",
+        f"{SCHEDULE} and max_concurrency cannot be combined",
     )
 
 

@@ -14,7 +14,7 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class WaterLevel(DraftAllocationMethod):
-    """Find the level that about C marginals exceed by Newton's method, and then correct the count.
+    """Find a level that about C marginals exceed, using Newton's method, then correct the count.
 
     Client i has floor(log(level / w_i) / log a_i) marginals above a level. However rough the level
     is, `greedy` would allocate these tokens before all others, so the method is exact. Counts that

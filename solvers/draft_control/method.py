@@ -123,7 +123,7 @@ def best_price(
     """Return the actions and the rate of an optimal policy, and the number of rounds.
 
     This is Dinkelbach's method. The first policy has the shortest drafts; each further policy is
-    optimal in every state at the previous policy's rate as the price. If `offers` is true,
+    optimal in every state when the price is the previous policy's rate. If `offers` is true,
     intermediate policies are offered as well.
     """
     choice, states = first_actions(prepared), np.arange(prepared.states)

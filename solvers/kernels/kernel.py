@@ -6,8 +6,8 @@ module compiles nothing. The first call of a kernel compiles exactly the declare
 loads them from the cache. Values that belong together are passed as one argument: a `record`, or an
 array of `rows`. A short call runs in the interpreter if compilation would take far longer.
 
-Numba stores compiled code in the directory that `cache.py` determines. Its name depends on all
-kernel sources, so kernels may import kernels and helpers from other files.
+Numba stores compiled code in the directory that `cache.py` determines. That directory's name
+depends on all kernel sources, so kernels may import kernels and helpers from other files.
 """
 
 from __future__ import annotations

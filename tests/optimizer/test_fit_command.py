@@ -83,7 +83,7 @@ def test_picture(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("--y time_us", "expected one column 'time_us'"),
         ("--form cubic", "form: expected one of auto, linear, roofline, additive"),
-        ("--form additive", "form: additive: expected rows that tell"),
+        ("--form additive", "form: additive: expected rows that distinguish"),
         ("--x-unit bytes", "--x-unit: expected tokens or flops"),
         ("--y-unit h", "y_unit: expected one of s, ms, us"),
         ("--logits some", "--logits: expected last or all"),

@@ -62,7 +62,7 @@ def test_between() -> None:
 def test_rate() -> None:
     """Tests that the rate counts gaps, and that requests that come at once have none."""
     assert trace().requests_per_second == pytest.approx(0.4)
-    with pytest.raises(InvalidInput, match="more than one time"):
+    with pytest.raises(InvalidInput, match="two distinct arrival times"):
         _ = trace(arrival_seconds=[0.0] * 5).requests_per_second
 
 

@@ -315,7 +315,7 @@ GRID = {"batch": [1, 1, 2, 2], "new_tokens": [1, 3, 1, 3], "cached_tokens": [0] 
         ({"arrival_seconds": [0.0] * 3}, "arrival_seconds: unknown field"),
         (
             {"max_output_tokens": 3},
-            "max_output_tokens: expected at least the largest of output_tokens, 4, got 3",
+            "max_output_tokens: expected at least the largest value in output_tokens, 4, got 3",
         ),
         (
             {"rounds": "slowest", "output_lengths": "predicted", "output_samples": [[1, 1]]},
