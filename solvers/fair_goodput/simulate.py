@@ -79,8 +79,7 @@ class GoodputSimulation(Simulation):
 
     `estimates` contains the "utility" of the mean expected rates over all rounds, the
     "gap_to_optimum" of this utility, and realised tokens per round: "tokens_per_round" is the total
-    over all clients, and "least_tokens_per_round" is the number of the client with the fewest
-    tokens.
+    over all clients, and "least_tokens_per_round" is the minimum over the clients.
 
     Parameters
     ----------
