@@ -73,7 +73,7 @@ class Family:
         for name in parameters:
             if name not in known:
                 raise InvalidInput(
-                    f"{name}: {self.name} has no such parameter; it has {', '.join(known)}"
+                    f"{name}: {self.name} has no such parameter; its parameters: {', '.join(known)}"
                 )
         if "seed" in known:
             parameters["seed"] = seed

@@ -132,7 +132,7 @@ class AcceptanceLengths(Immutable):
         if missing and not self.extrapolate:
             raise InvalidInput(
                 f"acceptance: measured for drafts of {', '.join(map(str, self.lengths))} tokens,"
-                f" but not of {missing[0]}; allow extrapolation or measure this length"
+                f" but not for drafts of {missing[0]}; allow extrapolation or measure this length"
             )
         lengths = np.array([0, *self.lengths])
         values = np.concatenate(([1.0], self.tokens if which == "rates" else getattr(self, which)))

@@ -574,7 +574,7 @@ def _scalar(name: str, expected: Form, value: Any) -> Any:
         value = tuple(value)
         if len(value) < expected.fewest:
             raise InvalidInput(
-                f"{name}: expected at least {expected.fewest} entry, got {len(value)}"
+                f"{name}: expected {expected.fewest} or more entries, got {len(value)}"
             )
         return value
     value = read(expected.hint, value, name, {"": expected.hint})
@@ -604,7 +604,7 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
         raise InvalidInput(f"{name}: expected a list of {word}, got {describe(value)}")
     if len(array) < column.minimum_size:
         raise InvalidInput(
-            f"{name}: expected at least {column.minimum_size} entry, got {len(array)}"
+            f"{name}: expected {column.minimum_size} or more entries, got {len(array)}"
         )
     array = array.astype(
         np.int64 if kind is int else np.float64

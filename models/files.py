@@ -74,7 +74,9 @@ def load(path: StrPath, expected: Any = None) -> Any:
             names = ((Result, "result"), (Workload, "workload"), (Problem, "problem"))
             name = next(name for cls, name in names if isinstance(found, cls))
             wanted = expected if get_args(expected) else expected.__name__
-            raise InvalidInput(f"{path}: expected {_words(wanted)}, got a {name} of {found.kind}")
+            raise InvalidInput(
+                f"{path}: expected {_words(wanted)}, got a {name} of kind {found.kind}"
+            )
     return found
 
 

@@ -271,7 +271,8 @@ class PositionAcceptance(Immutable):
         """
         if not self.extends and longest > len(self.rates):
             raise InvalidInput(
-                f"acceptance: known for {len(self.rates)} draft positions, not for {longest}"
+                f"acceptance: rates are known for {len(self.rates)} draft positions, but {longest}"
+                " are needed"
             )
         values: Floats = getattr(self, which)[:longest]
         values = np.append(
@@ -322,7 +323,7 @@ def _counts(reached: ArrayLike, accepted: ArrayLike, level: float) -> tuple[Floa
         raise InvalidInput("counts: expected 0 <= accepted <= drafted at every position")
     seen = int((n > 0.0).sum())
     if seen == 0 or not (n[:seen] > 0.0).all():
-        raise InvalidInput("counts: expected at least one draft, at the first position")
+        raise InvalidInput("counts: expected at least one draft at the first position")
     return n[:seen], k[:seen]
 
 

@@ -195,7 +195,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         if not isinstance(plan, self.plan_type):
             raise InvalidInput(
                 f"plan: expected a {self.plan_type.__name__}, got {describe(plan)}"
-                + ("; pass its plan" if hasattr(plan, "plan") else "")
+                + ("; pass its `plan` attribute" if hasattr(plan, "plan") else "")
             )
 
     def expect_fit(self, plan: object) -> None:

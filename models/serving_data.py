@@ -148,14 +148,13 @@ class ServingData(Problem[S]):
             for name in DRAFTING_FIELDS:
                 if getattr(self, name) is None:
                     raise InvalidInput(
-                        f"{name}: required field is missing (mechanism {self.mechanism!r}"
-                        f" uses drafts)"
+                        f"{name}: missing; required when mechanism is {self.mechanism!r}"
                     )
         longest = int(self.output_tokens.max())
         if self.max_output_tokens is not None and self.max_output_tokens < longest:
             raise InvalidInput(
-                f"max_output_tokens: expected at least the largest of output_tokens, {longest}, "
-                f"got {self.max_output_tokens}"
+                f"max_output_tokens: expected at least the largest value in output_tokens,"
+                f" {longest}, got {self.max_output_tokens}"
             )
         self._check_samples()
         if isinstance(self.acceptance_rate, Rates) and self.acceptance_rate.values.max() >= 1.0:
@@ -170,7 +169,7 @@ class ServingData(Problem[S]):
         """
         if self.output_lengths == "predicted" and self.output_samples is None:
             raise InvalidInput(
-                "output_samples: required field is missing (output_lengths 'predicted')"
+                "output_samples: missing; required when output_lengths is 'predicted'"
             )
         counts = {}
         if isinstance(self.acceptance_rate, Rates):

@@ -148,8 +148,8 @@ class Measurement:
                 )
         if self.tokens_per_second is None and (self.acceptance_length is None or not length):
             raise InvalidInput(
-                "output_tokens_per_second: required field is missing, because there is no"
-                " acceptance length to predict it from"
+                "output_tokens_per_second: missing; required when there is no acceptance"
+                " length from which to predict it"
             )
 
 

@@ -302,7 +302,9 @@ def judged(problem: Problem, plan: object) -> Evaluation:
         If the plan is not for the problem's kind, or cannot be evaluated.
     """
     if not isinstance(plan, problem.plan_type):
-        raise InvalidInput(f"policy: expected a plan of {problem.kind}, got {describe(plan)}")
+        raise InvalidInput(
+            f"policy: expected a plan for a {problem.kind} problem, got {describe(plan)}"
+        )
     return problem.evaluate(plan)
 
 

@@ -54,7 +54,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: specopt.solve(allocation(), warm_start=3),
-        "warm_start: expected a plan for draft-allocation, got 3",
+        "warm_start: expected a plan for a draft-allocation problem, got 3",
     ),
     (
         lambda: specopt.solve(allocation(), 3),
@@ -66,7 +66,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: specopt.solve(allocation(), "greedy", foo=1),
-        "foo: method greedy has no such option; it has none",
+        "foo: method greedy has no such option; its options: none",
     ),
     (
         lambda: specopt.solve(allocation(), foo=1),
@@ -152,7 +152,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
         lambda: latency().evaluate(solved(allocation()).plan),
         "plan: expected a ServingLatencyPlan, got DraftAllocationPlan",
     ),
-    (lambda: latency().plot(3), "plan: expected a plan for serving-latency, got 3"),
+    (lambda: latency().plot(3), "plan: expected a plan for a serving-latency problem, got 3"),
     (lambda: specopt.verify(3, 4), "result: expected a result or a plan, got 4"),
     (lambda: specopt.verify(allocation(), 3), "result: expected a result or a plan, got 3"),
     (
@@ -170,7 +170,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: specopt.generate(3), "family: expected KIND/FAMILY, for example serving-latency/pa"),
     (
         lambda: specopt.generate("draft-allocation/uniform", client=3),
-        "client: draft-allocation/uniform has no such parameter; it h",
+        "client: draft-allocation/uniform has no such parameter; its",
     ),
     (
         lambda: specopt.generate("draft-allocation/uniform", clients="x"),
@@ -189,7 +189,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: specopt.simulate(allocation(), 3),
-        "simulate: draft-allocation has no simulator; there are servi",
+        "simulate: draft-allocation has no simulator; simulators: ser",
     ),
     (lambda: specopt.compare_policies(3, 4), "policies: expected a list, got 3"),
     (lambda: specopt.sensitivity(3), "problem: expected a specopt problem, got 3"),
@@ -245,11 +245,11 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: specopt.solve(allocation(), "auto", warm_start=solved(latency())),
-        "warm_start: expected a plan for draft-allocation, got Servin",
+        "warm_start: expected a plan for a draft-allocation problem, got Servin",
     ),
     (
         lambda: allocation().plot(specopt.solve(latency())),
-        "plan: expected a plan for draft-allocation, got ServingLaten",
+        "plan: expected a plan for a draft-allocation problem, got ServingLaten",
     ),
     (
         lambda: specopt.solve(allocation(), method=specopt.Method),
@@ -277,7 +277,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: specopt.solve(latency(), "exact", size=3),
-        "size: method exact has no such option; it has none",
+        "size: method exact has no such option; its options: none",
     ),
     (
         lambda: specopt.solve(latency(), "static-batching", sise=3),

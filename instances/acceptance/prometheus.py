@@ -107,7 +107,7 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
     if model is None:
         if len(found) > 1:
             raise InvalidInput(
-                f"{where}: expected one model, got {', '.join(sorted(found))}; name the one to take"
+                f"{where}: expected one model, got {', '.join(sorted(found))}; select one by name"
             )
         (model,) = found
     if model not in found:

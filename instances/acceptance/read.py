@@ -108,7 +108,7 @@ def _read(path: StrPath, before: StrPath | None, model: str | None, mode: str | 
         return from_acceptance_table(text, where, mode)
     if before is not None:
         raise InvalidInput(
-            f"{path}: expected a Prometheus scrape, to take the difference to {before}"
+            f"{path}: expected a Prometheus scrape, from which {before} can be subtracted"
         )
     if Path(path).suffix in (".yaml", ".yml"):
         from specopt.instances.reading.yaml_document import yaml_document
@@ -123,8 +123,7 @@ def _read(path: StrPath, before: StrPath | None, model: str | None, mode: str | 
     if isinstance(data, list) and data and all(map(is_bench, data)):
         if len(data) > 1:
             raise InvalidInput(
-                f"{path}: expected one run of vllm bench serve, got {len(data)}; keep the one to"
-                " take"
+                f"{path}: expected one run of vllm bench serve, got {len(data)}; keep only one"
             )
         (data,) = data
     if is_bench(data):

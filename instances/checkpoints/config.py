@@ -60,8 +60,8 @@ class Config(Section):
             super().__init__(self.get(path), path)
             if path != HEAD:
                 self.note(
-                    f"{path} alone is counted, not what is around it (image encoders and their"
-                    " projectors)"
+                    f"only {path} is counted, without the modules around it (image encoders and"
+                    " their projectors)"
                 )
         self.model_type = self.data.get(
             "model_type", path and f"{self.whole.get('model_type')}_text"
@@ -83,7 +83,8 @@ class Config(Section):
         elif None not in (value, around) and around != value:
             path = self.path(name)
             raise InvalidInput(
-                f"{path}: {describe(value)} contradicts {describe(around)} around {self.where[:-1]}"
+                f"{path}: {describe(value)} conflicts with {describe(around)}, the value outside"
+                f" {self.where[:-1]}"
             )
         return default if value is None else value
 

@@ -95,7 +95,7 @@ class Part:
 
     def _check_known(self, quantity: str) -> None:
         if quantity in self.unknown:
-            raise Unsupported(f"{quantity}: cannot be counted for this model; give it by hand")
+            raise Unsupported(f"{quantity}: cannot be counted for this model; specify it by hand")
 
     @property
     def weights(self) -> list[Weight]:

@@ -83,8 +83,8 @@ class ModelConfig(Part):
         """Exact cost model, which exists only for dense decoders."""
         if self.dense is None:
             raise Unsupported(
-                f"{self.name}: no cost model of operations describes it: not a dense decoder; count"
-                " tokens instead"
+                f"{self.name}: operations can be counted for dense decoders only; count tokens"
+                " instead"
             )
         return self.dense
 
@@ -214,13 +214,11 @@ def parse_model_config(
         for item in sequence(path, config.data.get("architectures") or []):
             one_of(path, item, [*config.type["architecture"], *(CLASSES if kind else ())])
         if config.given("auto_map"):
-            config.note(
-                f"auto_map: code of its own is named there; counted as a {config.model_type}"
-            )
+            config.note(f"auto_map: the model names its own code; counted as a {config.model_type}")
         part = read_head(config, kind, storage) if kind else _decoder(config, storage)
         if kind:
             config.note(
-                f"{part.kind}: a draft head; it borrows"
+                f"{part.kind}: a draft head that borrows"
                 f" {', '.join(item.name for item in part.borrowed)}"
             )
         else:
@@ -307,7 +305,7 @@ def _built(config: Config, storage: Storage) -> Part:
     except InvalidInput:
         unknown += ["kv_bytes_per_token", "flops_per_token_pair"]
     config.note(
-        f"model_type: {config.model_type} is not known here; its parameters are those of"
+        f"model_type: {config.model_type} is unknown to specopt; its parameters are those of"
         " transformers"
     )
     if unknown:
@@ -389,7 +387,7 @@ def _notes(found: ModelConfig, config: Config) -> Iterator[str]:
         shown = ", ".join(describe(name) for name in unmatched[:3])
         yield (
             f"quantization_config: {len(unmatched)} of its names match no"
-            f" tensor that is counted here: {shown}{', ...' if len(unmatched) > 3 else ''}"
+            f" counted tensor: {shown}{', ...' if len(unmatched) > 3 else ''}"
         )
     for head in found.heads:
         yield (

@@ -52,7 +52,7 @@ def columns_by_model(path: StrPath, roles: Iterable[str]) -> dict[str, TableColu
     if len(names) != len(wanted):
         raise InvalidInput(
             f"{path}: expected prompts (n_gen 0) of one model each for {' and '.join(wanted)}, got"
-            f" those of {', '.join(names) or 'none'}"
+            f" prompts of {', '.join(names) or 'none'}"
         )
     return {
         role: TableColumns(

@@ -75,7 +75,7 @@ class Passes:
                 and {**found, "name": None} != {**dump(decoder), "name": None}
             ):
                 raise InvalidInput(
-                    f"{path}.{name}: expected passes of {config.name}, got those of another model"
+                    f"{path}.{name}: expected passes of {config.name}, got passes of another model"
                 )
         return cls(path=str(path), models=models, data=data)
 

@@ -77,8 +77,8 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     watts = fleet.watts
     if tpot is None and (price or watts):
         raise InvalidInput(
-            f"{'--price' if price else '--power'}: expected --tpot MS with it, the limit that"
-            " machines must keep"
+            f"{'--price' if price else '--power'}: expected --tpot MS as well, the maximum"
+            " time per output token"
         )
     given, assumed = _clients(known, base)
     given |= {
@@ -111,8 +111,8 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     memory = base.verifiers[0].memory_bytes if known.memory_bytes is None else known.memory_bytes
     if memory <= verify.weight_bytes:
         raise InvalidInput(
-            f"--memory: expected GB for more than the weights of {verify.name},"
-            f" {verify.weight_bytes:,} bytes, got {memory / 1e9:g} GB"
+            f"--memory: expected more than the {verify.weight_bytes:,} bytes of weights of"
+            f" {verify.name}, got {memory / 1e9:g} GB"
         )
     if known.memory_bytes is not None:
         given["verifiers.memory_bytes"] = memory, "--memory"

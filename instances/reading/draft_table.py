@@ -80,8 +80,8 @@ def read_draft_log(path: StrPath, features: Sequence[str] = ()) -> DraftLog:
     wrong = np.where(before == ACCEPTED, after == AFTER, after != AFTER)
     if wrong.any():
         raise InvalidInput(
-            f"{where}: {OUTCOME}: expected rounds of accepted tokens, one first rejection and what"
-            f" comes after it, in this order; a {int(before[wrong][0])} is followed by a"
+            f"{where}: {OUTCOME}: expected rounds with the accepted tokens first, then the"
+            f" rejected one and the tokens after it; a {int(before[wrong][0])} is followed by a"
             f" {int(after[wrong][0])}"
         )
     begins = np.flatnonzero(np.append(True, ~same))

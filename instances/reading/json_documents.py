@@ -62,7 +62,7 @@ def documents_in(
             except (ValueError, RecursionError) as error:
                 if not documents:  # not JSON Lines either, so the first error is more helpful
                     raise InvalidInput(
-                        f"{where}: expected {known and f'{known}; as '}JSON: {whole}"
+                        f"{where}: expected {known and f'{known}; the file is not '}JSON: {whole}"
                     ) from None
                 raise InvalidInput(f"{where}: line {number}: expected JSON: {error}") from None
     return documents

@@ -50,7 +50,7 @@ def of_verification_batch(data: Mapping[str, Any], where: str) -> dict[str, Any]
     if not isinstance(estimator, Mapping) or "seconds_per_new_token" not in estimator:
         got = describe(", ".join(map(str, part)))
         raise InvalidInput(
-            f"{where}: expected an estimator, as fit --form additive writes it, got {got}"
+            f"{where}: expected an estimator as written by fit --form additive, got {got}"
         )
     return {"estimator": estimator}
 
@@ -59,6 +59,6 @@ def _part(data: Mapping[str, Any], name: str, where: str) -> Mapping[str, Any]:
     part = data.get(name)
     if not isinstance(part, Mapping):
         raise InvalidInput(
-            f"{where}.{name}: expected a runtime, or what fit writes, got {describe(part)}"
+            f"{where}.{name}: expected a runtime or a file written by fit, got {describe(part)}"
         )
     return part

@@ -104,7 +104,7 @@ class RuntimeFit:
         """Estimator for `verification-batch` problems; available only for the additive form."""
         if self.form.field != "estimator":
             raise InvalidInput(
-                f"estimator: expected the additive form, got the {self.form.name} one"
+                f"estimator: expected the additive form, got the {self.form.name} form"
             )
         return VerificationTime(**self.form.to_json(self.coefficients, self.slope))
 
@@ -276,7 +276,7 @@ def fit_runtime(
     found = chosen.fit(inputs, y, weights)
     predicted = chosen.predict(found, inputs)
     if not np.isfinite(found).all() or not np.isfinite(predicted).all():
-        raise InvalidInput("table: its numbers are too far apart for a fit")
+        raise InvalidInput("table: the numbers are too far apart for a fit")
     limits = confidence_limits(chosen.design(found, inputs), found.ravel(), y, weights, level)
     lower, upper = (one.reshape(found.shape) for one in limits)
     fit = RuntimeFit(

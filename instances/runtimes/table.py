@@ -199,7 +199,7 @@ def read_runtime_table(path: StrPath, columns: TableColumns) -> RuntimeTable:
     if not found and columns.where and count:
         wanted = ", ".join(f"{name}={value}" for name, value in columns.where.items())
         known = "; ".join(f"{name}: {', '.join(values)[:300]}" for name, values in seen.items())
-        raise InvalidInput(f"{where}: no row has {wanted}; there are {known}")
+        raise InvalidInput(f"{where}: no row has {wanted}; the table contains {known}")
     if not found:
         raise InvalidInput(f"{where}: expected at least one row below the header")
     part_of, *numbers = zip(*found, strict=True)
@@ -240,8 +240,8 @@ def _check_header(table: CsvFile, columns: TableColumns) -> None:
         unit = suffix[1].lower() if suffix else "s"
         if columns.y_unit is None and unit not in ("s", "sec", "seconds"):
             raise InvalidInput(
-                f"{table.lines.where}: line {table.line}: the column {name!r} is not in seconds by"
-                " its name: say the y-unit"
+                f"{table.lines.where}: line {table.line}: the name of column {name!r} does not say"
+                " that the unit is seconds; specify the y-unit"
             )
 
 
@@ -281,7 +281,8 @@ def _summed(
     shape = (len(keys), len(parts))
     if len(keys) * len(parts) > 50_000_000:
         raise InvalidInput(
-            f"{where}: sum-over: expected few values, got {len(parts):,} of {columns.sum_over!r}"
+            f"{where}: sum-over: expected a column with few values, got {len(parts):,} in"
+            f" {columns.sum_over!r}"
         )
     cells = group.reshape(-1) * len(parts) + part
     counts = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)

@@ -198,10 +198,10 @@ def able(name: str, inputs: Mapping[Form, Floats | None], rows: int) -> dict[For
     found = {form: of for form, of in given.items() if form.name not in short}
     if name == "auto":
         if not found:
-            raise InvalidInput(f"table: {next(iter(short.values()))}, in {rows} rows")
+            raise InvalidInput(f"table: {next(iter(short.values()))} (from {rows} rows)")
     elif name in short:
-        raise InvalidInput(f"form: {name}: {short[name]}, in {rows} rows")
+        raise InvalidInput(f"form: {name}: {short[name]} (from {rows} rows)")
     elif name not in (form.name for form in found):
         needs = next(form.needs for form in inputs if form.name == name)
-        raise InvalidInput(f"form: the {name} one needs {needs}, the table gives none")
+        raise InvalidInput(f"form: {name} requires {needs}, which the table does not contain")
     return found

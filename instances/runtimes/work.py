@@ -74,9 +74,9 @@ def work_of(
     if len(columns.x) == 3:
         if x_unit == "flops" or decoder is not None or columns.cached or columns.batch:
             raise InvalidInput(
-                "x: three columns are the features of a batch, sums of new tokens, of (cached +"
-                " new) new, and of cached tokens; they go without a model, and without columns of"
-                " cached tokens, batch or FLOPs"
+                "x: three columns are read as batch features: the sums over the batch of new"
+                " tokens, of (cached + new) * new, and of cached tokens. They cannot be combined"
+                " with a model, with columns of cached tokens or batch, or with FLOPs"
             )
         return Work(total=None, features=table.x, slope="seconds_per_token")
     if len(columns.x) != 1:
@@ -94,7 +94,7 @@ def work_of(
     if x_unit == "flops":
         if columns.cached is not None:
             raise InvalidInput(
-                "cached: expected no such column with operations, which already count attention"
+                "cached: omit this column when x is in FLOPs, which already include attention"
             )
         return Work(total=(x * batch)[:, None], features=None, slope="seconds_per_flop")
     counted = Tokens() if decoder is None else Operations(decoder, all_logits, attends=True)

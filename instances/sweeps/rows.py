@@ -226,7 +226,7 @@ class Rows:
             )
             got = "none" if given is None else given
             error = run.fields.refuse("draft_length", expected, got)
-            raise error if given is ... else InvalidInput(f"{error}, by {self.where}@{got}")
+            raise error if given is ... else InvalidInput(f"{error}, from {self.where}@{got}")
         return settled
 
     def assume(self, what: str) -> None:

@@ -56,11 +56,11 @@ def csv_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
         if near and not _STATISTIC.match(name):
             raise InvalidInput(
                 f"{lines.where}: line {line}: expected columns among {', '.join(known)}, got"
-                f" {describe(name)}: rename it, if {near[0]} is meant, and leave it out otherwise"
+                f" {describe(name)}; rename it if {near[0]} is meant, or remove it otherwise"
             )
     if extra:
         rows.notes.append(
-            f"left out: columns that nothing here reads ({printable(', '.join(extra), 240)})"
+            f"ignored: columns that are not used ({printable(', '.join(extra), 240)})"
         )
     wanted = {*REQUIRED, *table.header} - set(extra)
     table.need(*sorted(wanted, key=known.index))

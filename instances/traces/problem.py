@@ -66,7 +66,7 @@ class FromTrace:
         chosen = self.family(family)
         for parameter in parameters:
             if parameter in self.of_the_trace:
-                raise InvalidInput(f"{parameter}: comes from the trace; omit it")
+                raise InvalidInput(f"{parameter}: the value comes from the trace; omit it")
         problem = self.build(trace, chosen, seed=seed, **parameters)
         source = trace.source or "a trace"
         last = trace.start + len(trace) - 1

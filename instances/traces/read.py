@@ -98,7 +98,7 @@ def _recognised(first: str, where: str) -> Format:
         )
     known = "; ".join(f"{one.name} ({', '.join(one.columns)})" for one in FORMATS.values())
     raise InvalidInput(
-        f"{where}: expected the columns of a known trace, got {describe(first.strip())}; known are"
-        f" {known}; other CSV files need their columns named (arrival=NAME, input=NAME,"
+        f"{where}: expected the columns of a known trace, got {describe(first.strip())}; known"
+        f" traces: {known}; other CSV files need their columns named (arrival=NAME, input=NAME,"
         " output=NAME)"
     )

@@ -63,9 +63,7 @@ def collected(
     if read == 0:
         raise InvalidInput(f"{where}: expected at least one row, got none")
     if usable == 0:
-        raise InvalidInput(
-            f"{where}: expected a row to keep, but all {read} are dropped: {reasons}"
-        )
+        raise InvalidInput(f"{where}: no row is usable; all {read} were dropped: {reasons}")
     if usable < start + (count or 1):
         had = f" ({read} read; dropped: {reasons})" if reasons else ""
         raise InvalidInput(f"{where}: {past_the_end(start, count, usable)}{had}")

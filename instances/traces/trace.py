@@ -64,7 +64,7 @@ class Trace:
     def __post_init__(self) -> None:
         check(self)
         if (np.diff(self.arrival_seconds) < 0).any():
-            raise InvalidInput("arrival_seconds: expected seconds that never decrease")
+            raise InvalidInput("arrival_seconds: expected times that never decrease")
 
     def __len__(self) -> int:
         return len(self.arrival_seconds)
@@ -85,7 +85,7 @@ class Trace:
         """
         if not self.duration_seconds:
             raise InvalidInput(
-                "arrival_seconds: expected arrivals at more than one time, to tell a rate by"
+                "arrival_seconds: expected at least two distinct arrival times, to estimate a rate"
             )
         return (len(self) - 1) / self.duration_seconds
 
@@ -95,9 +95,9 @@ class Trace:
         if not self.guessed_unit:
             return ""
         return (
-            f"{self.source}: the unit of its times is unknown; in {self.guessed_unit}, as they"
-            f" are read, its {len(self)} requests arrive within {self.duration_seconds:g} s; if"
-            " that is wrong, `specopt import` takes --format or --time-unit"
+            f"{self.source}: the time unit is unknown; read in {self.guessed_unit}, the"
+            f" {len(self)} requests arrive within {self.duration_seconds:g} s; if"
+            " the unit is wrong, use `specopt import` with --format or --time-unit"
         )
 
     @property

@@ -60,8 +60,8 @@ def verification_batch(known: Deployment, seed: int = 0) -> Proposal:
         free = known.memory_bytes - verify.weight_bytes
         if free <= 0.0:
             raise InvalidInput(
-                f"memory: expected more than the weights of {verify.name}, {verify.weight_bytes:,}"
-                " bytes"
+                f"memory: expected more than the {verify.weight_bytes:,} bytes of weights of"
+                f" {verify.name}"
             )
         given["memory_bytes"] = (free, f"--memory less the weights of {verify.name}")
     if known.acceptance is not None:

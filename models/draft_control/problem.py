@@ -198,7 +198,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
             self._check_state(state, f"states[{index}]")
         if len(self.transition) != len(self.states):
             raise InvalidInput(
-                f"transition: expected {len(self.states)} rows, one for each of the states, got"
+                f"transition: expected {len(self.states)} rows, one per state, got"
                 f" {len(self.transition)}"
             )
         classes = recurrent_classes(self.transition.rows)
@@ -226,8 +226,8 @@ class DraftControlProblem(Problem[DraftControlPlan]):
             )
         if state.distribution_bits is None and self.distribution_code == "support":
             raise InvalidInput(
-                f"{where}.distribution_bits: expected {count} entries with the distribution code"
-                ' "support", got none'
+                f"{where}.distribution_bits: expected {count} entries because the distribution"
+                ' code is "support", got none'
             )
         verify = self.verify_by_length
         shortest = self.draft_lengths[0]
@@ -357,7 +357,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         """Return the reasons why the plan does not match this problem."""
         if len(plan.policy) != len(self.states):
             return [
-                f"policy: expected {len(self.states)} entries, one for each of the states, got"
+                f"policy: expected {len(self.states)} entries, one per state, got"
                 f" {len(plan.policy)}"
             ]
         allowed = self.resolutions.tolist()

@@ -215,8 +215,8 @@ class DraftStoppingProblem(Problem):
             )
         if seconds.max() > MAX_RATIO * seconds.min():
             raise InvalidInput(
-                f"round_seconds: expected numbers of at most {MAX_RATIO:,} times the smallest, "
-                f"got {seconds.min():g} and {seconds.max():g}"
+                f"round_seconds: expected the largest value to be at most {MAX_RATIO:,} times the"
+                f" smallest, got {seconds.max():g} and {seconds.min():g}"
             )
 
     @property

@@ -420,7 +420,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
                 "verify_seconds_per_token",
             ):
                 if getattr(self, name) is None:
-                    raise InvalidInput(f"{name}: required field is missing (per 'second' needs it)")
+                    raise InvalidInput(f"{name}: missing; required when per is 'second'")
             with np.errstate(over="ignore"):
                 quickest = self.round_seconds(np.zeros(self.clients, np.int64))
             if quickest <= 0:

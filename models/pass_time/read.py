@@ -169,8 +169,8 @@ def _fitted(
     if key is not None and misfit is None:
         notes += (
             (
-                "its file does not contain the misfit, so its limits do not include model errors;"
-                " fit it again"
+                "the file does not contain the misfit, so the limits do not include model errors;"
+                " fit the runtime again"
             ),
         )
     return FittedPasses(

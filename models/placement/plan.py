@@ -80,10 +80,10 @@ class Served:
         for name in ("drafter", "draft_tokens", "draft_group"):
             given = getattr(self, name) is not None
             if given != (name in allowed):
-                message = "required field is missing" if not given else "expected no such field"
-                raise InvalidInput(f"{name}: {message} (place {self.place!r})")
+                message = "missing; required" if not given else "not allowed"
+                raise InvalidInput(f"{name}: {message} when place is {self.place!r}")
         if self.overlap and self.place != "device":
-            raise InvalidInput(f"overlap: expected false (place {self.place!r})")
+            raise InvalidInput(f"overlap: expected false when place is {self.place!r}, got true")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -401,13 +401,13 @@ class PlacementProblem(Problem):
                 "energy",
                 "classes[{}].device_watts",
                 measured,
-                "watts where a device may draft",
+                "a value where a device may draft",
             ),
         ):
             if self.objective in objectives.split() and not all(known):
                 raise InvalidInput(
-                    f"{field.format(known.index(False))}: expected {expected} (objective"
-                    f" {self.objective!r})"
+                    f"{field.format(known.index(False))}: expected {expected} when objective"
+                    f" is {self.objective!r}"
                 )
 
     # ------------------------------------------------------------------ objective

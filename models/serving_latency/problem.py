@@ -171,8 +171,8 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
             )
         if self.longest_output > MAX_COUNTED_TOKENS:
             raise InvalidInput(
-                f"rounds: expected 'mean' beyond {MAX_COUNTED_TOKENS:,} output tokens, "
-                f"got 'slowest' at {self.longest_output}"
+                f"rounds: expected 'mean' for more than {MAX_COUNTED_TOKENS:,} output tokens, "
+                f"got 'slowest' for {self.longest_output}"
             )
 
     @classmethod

@@ -56,8 +56,8 @@ def method_of(
         If the method does not exist or cannot solve the problem.
     """
     method = choose(problem, name, memory_limit)
-    has = ", ".join(f"{key}={value}" for key, value in method.options.items()) or "no options"
-    otherwise = f"method {method.name} has no such option; it has {has}"
+    has = ", ".join(f"{key}={value}" for key, value in method.options.items()) or "none"
+    otherwise = f"method {method.name} has no such option; its options: {has}"
     options = _typed_pairs(values, "--option", option_types(type(method)), otherwise)
     return dataclasses.replace(method, **options)
 
@@ -90,7 +90,7 @@ def parameters_of(family: str, values: Sequence[str]) -> dict[str, Any]:
     defaults = dict(known_family("KIND/FAMILY", family).defaults)
     defaults.pop("seed", None)
     has = ", ".join(f"{key}={value}" for key, value in defaults.items())
-    otherwise = f"{family} has no such parameter; it has {has}; the seed is --seed"
+    otherwise = f"{family} has no such parameter; its parameters: {has}; the seed is --seed"
     types = {name: type(value) for name, value in defaults.items()}
     return _typed_pairs(values, "--param", types, otherwise)
 

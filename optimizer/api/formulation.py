@@ -54,8 +54,7 @@ def formulation(problem: Problem, **options: Any) -> Any:
     for name in options:
         if name not in known:
             raise InvalidInput(
-                f"{name}: expected an option of the formulation"
-                f" ({', '.join(known) or 'it has none'})"
+                f"{name}: unknown option; options of this formulation: {', '.join(known) or 'none'}"
             )
     return found.state(problem, **options)
 

@@ -146,7 +146,7 @@ def with_runtimes(problem: Problem, data: object, where: str = "runtimes") -> Pr
     fields = kind_of(problem).from_runtimes
     if fields is None:
         raise InvalidInput(
-            f"{where}: expected a problem of {names_with('from_runtimes')}, got {problem.kind}"
+            f"{where}: expected a problem of kind {names_with('from_runtimes')}, got {problem.kind}"
         )
     if not isinstance(data, Mapping):
         raise InvalidInput(

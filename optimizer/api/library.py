@@ -261,14 +261,15 @@ def submitted(name: str, result: Result, today: str) -> tuple[SavedInstance, lis
     )
     if proof.refuted:
         raise InvalidInput(
-            f"bound: {result.bound!r} is refuted by the plan itself, {report.objective!r}"
+            f"bound: {result.bound!r} is refuted by the plan's objective, {report.objective!r}"
         )
     sign = 1.0 if problem.sense == "minimize" else -1.0
     if result.bound is not None and sign * (result.bound - known.best.objective) > TOLERANCE * abs(
         known.best.objective
     ):
         raise InvalidInput(
-            f"bound: {result.bound!r} is refuted by the best known plan, {known.best.objective!r}"
+            f"bound: {result.bound!r} is refuted by the best known objective,"
+            f" {known.best.objective!r}"
         )
     claimed = BestKnown(
         **certificate(problem, report.objective, proof.bound),

@@ -207,7 +207,7 @@ def _check_kind(value: Any, name: str) -> None:
     if not isinstance(value, Kind) or not value.methods:
         raise InvalidInput(f"expected a Kind with a method, got {describe(value)}")
     if value.name in [kind.name for kind in KINDS] or problem_type(value.name) is not value.problem:
-        raise InvalidInput(f"there is another kind {value.name!r}; choose another name")
+        raise InvalidInput(f"a kind named {value.name!r} already exists; choose another name")
     if name != value.name:
         raise InvalidInput(f"expected an entry point named {value.name!r}")
 
@@ -264,7 +264,7 @@ def _check_name(name: str, kind: str, label: str, taken: Callable[[Kind], Collec
     if name != f"{kind}.{label}":
         raise InvalidInput(f"expected an entry point named {f'{kind}.{label}'!r}")
     if label in taken(known[kind]):
-        raise InvalidInput(f"specopt itself has {label!r} for {kind}; choose another name")
+        raise InvalidInput(f"specopt already has {label!r} for {kind}; choose another name")
 
 
 def _where(entry: EntryPoint) -> str:

@@ -82,8 +82,8 @@ def simulate(
         if option not in simulator.options:
             has = ", ".join(simulator.options)
             raise InvalidInput(
-                f"{option}: the simulator of {name} has no such option (got {value!r}); it has"
-                f" {has}"
+                f"{option}: the simulator of {name} has no such option (got {value!r}); its"
+                f" options: {has}"
             )
     if replications is not None:
         options["replications"] = replications
@@ -118,7 +118,7 @@ def simulator_of(world: object) -> tuple[str, Simulator]:
             return kind.name, simulator
     able = ", ".join(f"{kind} ({one.world.__name__})" for kind, one in SIMULATORS.items())
     raise Unsupported(
-        f"simulate: {getattr(world, 'kind', type(world).__name__)} has no simulator; there are"
+        f"simulate: {getattr(world, 'kind', type(world).__name__)} has no simulator; simulators:"
         f" {able}"
     )
 
@@ -221,7 +221,7 @@ def _name(place: int, world: Any) -> str:
 def _difference(one: Simulation, first: Simulation) -> Estimate:
     if len(one.samples) != len(first.samples):
         raise InvalidInput(
-            f"replications: expected {len(first.samples)} of every policy, got {len(one.samples)}"
+            f"replications: expected {len(first.samples)} for every policy, got {len(one.samples)}"
         )
     return Estimate.of(one.samples - first.samples)
 

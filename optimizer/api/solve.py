@@ -337,14 +337,14 @@ def _named(problem: Problem, name: str, options: Mapping[str, Any]) -> Method:
         names = [m.name for m in methods(type(problem))]
         meant = did_you_mean(name, names)
         raise Unsupported(
-            f"method: {problem.kind} has no method {name!r}{meant}; it has {', '.join(names)}"
+            f"method: {problem.kind} has no method {name!r}{meant}; its methods: {', '.join(names)}"
         )
     has = [field.name for field in dataclasses.fields(found)]
     for option in options:
         if option not in has:
             meant = did_you_mean(option, [*has, *_ARGUMENTS])
             raise InvalidInput(
-                f"{option}: method {name} has no such option{meant}; it has"
+                f"{option}: method {name} has no such option{meant}; its options:"
                 f" {', '.join(has) or 'none'}"
             )
     return found(**options)
@@ -415,7 +415,9 @@ def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | Non
         )
     plan = warm_start.plan if isinstance(warm_start, Result) else warm_start
     if not isinstance(plan, problem.plan_type):
-        raise InvalidInput(f"warm_start: expected a plan for {problem.kind}, got {describe(plan)}")
+        raise InvalidInput(
+            f"warm_start: expected a plan for a {problem.kind} problem, got {describe(plan)}"
+        )
     if violations := problem.violations(plan):
         plan = method.repaired(problem, plan) if isinstance(method, Auto) else None
         if plan is None or problem.violations(plan):

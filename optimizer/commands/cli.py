@@ -147,7 +147,7 @@ def root(
 ) -> None:
     """Show help or version when no command is given."""
     if verbose and quiet:
-        raise InvalidInput("--verbose and --quiet exclude each other; use one of them")
+        raise InvalidInput("--verbose and --quiet cannot be combined; use one of them")
     set_loudness(verbose, quiet)
     if version:
         from specopt import __version__

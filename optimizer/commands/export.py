@@ -293,7 +293,7 @@ def _export(path: Path, output: Path | None, write: Callable[[Result, Plan], str
     found = read_result(path)
     try:
         if found.plan is None:
-            raise InvalidInput(f"plan: the result has no plan (it is {found.status})")
+            raise InvalidInput(f"plan: the result has no plan (its status is {found.status})")
         text = write(found, found.plan)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None

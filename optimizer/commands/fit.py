@@ -189,7 +189,7 @@ def _check(given: Fit) -> None:
     if (
         given.logits == "all" and given.model is None and given.draft_model is None
     ):  # a verify model always scores all positions
-        raise InvalidInput("--logits all: add --model or --draft-model, whose positions it counts")
+        raise InvalidInput("--logits all: add --model or --draft-model to count their logits")
 
 
 def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:
@@ -200,7 +200,8 @@ def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:
     if draft and verify:
         if given.model is not None:
             raise InvalidInput(
-                "--model: use --draft-model and --verify-model together with --draft and --verify"
+                "--model: cannot be combined with --draft and --verify; use --draft-model and"
+                " --verify-model instead"
             )
         return {"draft": (draft, given.draft_model), "verify": (verify, given.verify_model)}
     if given.draft_model is not None or given.verify_model is not None:

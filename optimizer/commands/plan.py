@@ -298,8 +298,8 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
         most = room(known.memory_bytes, max(times.contexts), known.draft, known.verify)
         if not most:
             raise InvalidInput(
-                "--memory: too small for the weights of both models and one request; use a larger"
-                " machine or smaller models"
+                "--memory: expected room for the weights of both models and one request; use a"
+                " larger machine or smaller models"
             )
         values.append(
             Value(

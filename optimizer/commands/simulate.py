@@ -107,7 +107,8 @@ def simulate(given: Simulate) -> None:
         world = load(Path(given.source))
         if isinstance(world, Result):
             raise InvalidInput(
-                f"{given.source}: expected a problem or a workload, got a result of {world.kind}"
+                f"{given.source}: expected a problem or a workload, got a result for a"
+                f" {world.kind} problem"
             )
     name = getattr(world, "name", None) or ""
     if world is not None:

@@ -268,7 +268,7 @@ class Record(Run):
             kind_of(record.kind).problem.distance(1.0, 1.0, record.scale)
         except (ArithmeticError, LookupError):
             raise InvalidInput(
-                f"scale: expected that of {record.kind}, got {describe(record.scale)}"
+                f"scale: expected a scale for {record.kind}, got {describe(record.scale)}"
             ) from None
         if record.status not in (*Status, FAILED):
             raise InvalidInput(

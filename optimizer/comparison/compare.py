@@ -289,7 +289,7 @@ def _check_methods(methods: Sequence[MethodLike], problems: Iterable[Problem]) -
             if other is not one:
                 both = " and ".join(f"{cls.__module__}.{cls.__qualname__}" for cls in (other, one))
                 raise InvalidInput(
-                    f"methods: {both} share the name {one.name!r}; give one of them another"
+                    f"methods: {both} share the name {one.name!r}; rename one of them"
                 )
 
 

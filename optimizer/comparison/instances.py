@@ -150,8 +150,8 @@ def methods_of(
             values = {}
             for option, value in pairs_of(options.split(","), f"--method {name}").items():
                 if option not in types:
-                    has = ", ".join(types) or "no options"
-                    raise InvalidInput(f"--method {name}: no option {option!r}; it has {has}")
+                    has = ", ".join(types) or "none"
+                    raise InvalidInput(f"--method {name}: no option {option!r}; its options: {has}")
                 values[option] = typed(f"--method {name}:{option}", types[option], value)
             found.append(method(**values))
     return found

@@ -74,7 +74,8 @@ def answer(request: Request) -> dict[str, Any]:
         if sources is not None and sources != cell.sources:
             changed = [name for name, value in sources.items() if cell.sources.get(name) != value]
             raise RuntimeError(
-                f"method {method.name} differs here from the requested one: {changed}"
+                f"method {method.name}: the worker's copy differs from the requested one"
+                f" in {changed}"
             )
         result = solve(
             problem, method, time_limit=cell.time_limit, gap=cell.gap_limit, seed=cell.seed

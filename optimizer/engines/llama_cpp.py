@@ -63,7 +63,8 @@ def single_length(schedule: Schedule) -> int | None:
     best = schedule.best_single()
     if best is None:
         raise InvalidInput(
-            "schedule: expected speed-ups to choose llama.cpp's one draft length by, got none"
+            "schedule: expected speed-ups from which to choose llama.cpp's single draft length,"
+            " got none"
         )
     return best[0] if best[1] > 1.0 else None
 

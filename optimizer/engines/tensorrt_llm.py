@@ -41,9 +41,9 @@ def config(schedule: Schedule, version: str | None) -> Config | None:
     longest, first = schedule.longest, schedule.ranges[0][2]
     if first != longest:
         raise InvalidInput(
-            f"{SCHEDULE}: expected the longest drafts at batch 1, as TensorRT-LLM demands, got"
-            f" {first} there and {longest} later; limit the drafts to {first or 'fewer'}, or leave"
-            " out the small batches"
+            f"{SCHEDULE}: expected the longest drafts at batch 1, as TensorRT-LLM requires, got"
+            f" {first} at batch 1 and {longest} at a larger batch; limit the drafts to"
+            f" {first or 'fewer'}, or leave out the small batches"
         )
     entries = {str(high if upper else low): drafts for low, high, drafts in schedule.ranges}
     return {"max_draft_len": longest, SCHEDULE: entries}
@@ -65,7 +65,7 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
             if upper
             else tail(schedule)
         ),
-        f"{SCHEDULE} and max_concurrency exclude each other",
+        f"{SCHEDULE} and max_concurrency cannot be combined",
     )
 
 

@@ -85,7 +85,7 @@ class Relation:
             If the problem is of another kind.
         """
         if problem.kind != self.kind:
-            raise InvalidInput(f"problem: expected one of {self.kind}, got {problem.kind}")
+            raise InvalidInput(f"problem: expected a {self.kind} problem, got {problem.kind}")
         other = self.changed(problem, seed)
         if other is None:
             return False

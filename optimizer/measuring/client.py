@@ -199,7 +199,7 @@ class Client:
                     tokens = (data.get("usage") or {}).get("completion_tokens", tokens)
                     first = first or (time.monotonic() if data.get("choices") else 0.0)
             if not (1 <= tokens < 1e9 and first):
-                raise ValueError("expected a stream of tokens that ends with their usage")
+                raise ValueError("expected a token stream that ends with a usage report")
         return sent, first, time.monotonic(), int(tokens)
 
     @contextmanager

@@ -48,8 +48,8 @@ class External:
             )
         if shutil.which(self.program) is None:
             raise InvalidInput(
-                f"--load-generator: expected {self.program} on PATH, `pip install {self.program}`"
-                " brings it, got none"
+                f"--load-generator: expected {self.program} on PATH, which"
+                f" `pip install {self.program}` installs, got none"
             )
         self.client, self.model = client, model
 

@@ -36,7 +36,7 @@ class Record:
         found: Record = read(cls, read_json(path), str(path)) if path.exists() else cls(settings)
         if found.settings != settings:
             raise InvalidInput(
-                f"{path}: expected loads of {settings}; got {found.settings}; choose"
+                f"{path}: expected loads with the settings {settings}; got {found.settings}; choose"
                 " another file with --record"
             )
         for number, one in enumerate(found.loads):

@@ -80,7 +80,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
     ) -> None:
         if scheduler.pending or scheduler.running:
             raise InvalidInput(
-                "scheduler: it already has requests whose verdicts are not awaited; use a new"
+                "scheduler: there are already requests whose verdicts are not awaited; use a new"
                 " scheduler"
             )
         if drop is None and scheduler.cache_memory_bytes is not None:

@@ -346,7 +346,7 @@ class GoodputScheduler(Online):
             quickest = self.verify_overhead_seconds + facts[:, col.NETWORK_SECONDS].min()
             if quickest < 1.0 / LARGEST:
                 raise InvalidInput(
-                    "network_seconds: expected more than 0 with no verify_overhead_seconds, got"
+                    "network_seconds: expected more than 0 when verify_overhead_seconds is 0, got"
                     f" {quickest}"
                 )
 
@@ -693,7 +693,7 @@ def _column(
     if isinstance(values, Mapping) != isinstance(accepted, Mapping) or (
         isinstance(values, Mapping) and values.keys() != accepted.keys()
     ):
-        raise InvalidInput(f"{name}: expected the clients of `accepted`, in the same form")
+        raise InvalidInput(f"{name}: expected the same clients as in `accepted`, in the same form")
     if isinstance(values, Mapping):
         values = [values.get(key, 0) for key in roster]
     try:
@@ -715,11 +715,11 @@ def _defect(client: Key, drafts: int, accepted: int, tested: int) -> InvalidInpu
     """Return an exception that describes a client's invalid numbers."""
     if not 0 <= accepted <= drafts:
         return InvalidInput(
-            f"accepted[{describe(client)}]: expected 0 to {drafts}, its draft tokens, got"
+            f"accepted[{describe(client)}]: expected 0 to {drafts}, the number of draft tokens, got"
             f" {accepted}"
         )
     most = min(accepted + 1, drafts)
     return InvalidInput(
         f"tested[{describe(client)}]: expected {accepted} to {most}, the accepted drafts and at"
-        f" most one that was rejected, got {tested}"
+        f" most one rejected draft, got {tested}"
     )

@@ -77,9 +77,7 @@ class _State(SavedTotals):
 
 def _deployment(name: str, value: Any) -> ContinuousServingProblem:
     if not isinstance(value, ContinuousServingProblem):
-        raise InvalidInput(
-            f"{name}: expected a problem of continuous serving, got {describe(value)}"
-        )
+        raise InvalidInput(f"{name}: expected a continuous-serving problem, got {describe(value)}")
     return value
 
 
@@ -178,7 +176,7 @@ class ServingScheduler(Online):
         """
         key = key_of("key", key)
         if key in self._tasks:
-            raise InvalidInput(f"key: {describe(key)} is in use; choose another key")
+            raise InvalidInput(f"key: {describe(key)} is already in use; choose another key")
         tokens = float(integer("input_tokens", input_tokens, 1, MAX_TOKENS))
         rate: Any = self.deployment.acceptance_rate or 0.0
         if acceptance_rate is not None:
@@ -201,7 +199,7 @@ class ServingScheduler(Online):
         """
         key = key_of("key", key)
         if key not in self._tasks:
-            raise InvalidInput(f"key: expected a present task, got {describe(key)}")
+            raise InvalidInput(f"key: expected the key of a present task, got {describe(key)}")
         totals = self._counted(cancelled=1)
         del self._tasks[key]
         self._totals = totals

@@ -359,7 +359,7 @@ class VerificationScheduler(Online):
         """
         key = key_of("key", key)
         if key in self._rows.place_of:
-            raise InvalidInput(f"key: {describe(key)} is in use; choose another key")
+            raise InvalidInput(f"key: {describe(key)} is already in use; choose another key")
         tau = number("class_speed", class_speed, 0)
         tokens = number("expected_tokens", expected_tokens, 0, MAX_TOKENS)
         done = number("tokens_done", tokens_done, 0)
@@ -373,7 +373,7 @@ class VerificationScheduler(Online):
         )
         if not max(abs(deadline), abs(due), tokens / tau) <= LARGEST:
             raise InvalidInput(
-                f"class_speed: expected a speed for which the request is due within {LARGEST:g} s,"
+                f"class_speed: expected a speed at which the request is due within {LARGEST:g} s,"
                 f" got {tau}"
             )
         allowed, ahead = _UNSEEN, 0.0
@@ -435,7 +435,7 @@ class VerificationScheduler(Online):
         key = key_of("key", key)
         place = rows.place_of.get(key)
         if place is None or rows.status[place] != _WAITS:
-            raise InvalidInput(f"key: expected a waiting request, got {describe(key)}")
+            raise InvalidInput(f"key: expected the key of a waiting request, got {describe(key)}")
         rows.columns[_NEW : _CACHED + 1, place] = tokens
 
     @locked
@@ -646,7 +646,8 @@ class VerificationScheduler(Online):
         )
         if (found.prefixes is None) != (found.cache_memory_bytes is None):
             raise InvalidInput(
-                f"prefixes: expected those of a cache, got {describe(found.prefixes)}"
+                f"prefixes: expected None if and only if the cache is unbounded, got"
+                f" {describe(found.prefixes)}"
             )
         if found.prefixes is not None:
             scheduler._prefixes.restore(found.prefixes, shift)

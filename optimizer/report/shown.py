@@ -163,11 +163,13 @@ def picture(value: Problem | Front | Comparison, plan: Plan | Result | None = No
         return profile_figure(value)
     plan = plan.plan if isinstance(plan, Result) else plan
     if not isinstance(plan, value.plan_type):
-        raise InvalidInput(f"plan: expected a plan for {value.kind}, got {describe(plan)}")
+        raise InvalidInput(
+            f"plan: expected a plan for a {value.kind} problem, got {describe(plan)}"
+        )
     violations = value.violations(plan)
     if violations:
         raise InvalidInput(f"plan: expected a feasible plan, but {violations[0]}")
     charts = view_of(value).charts
     if charts is None:
-        raise InvalidInput(f"plan: there are no charts of {value.kind}")
+        raise InvalidInput(f"plan: there are no charts for {value.kind} plans")
     return Picture(tuple(charts(value, plan)))

@@ -41,7 +41,7 @@ def page_of(sources: tuple[str, ...], problems: Sequence[Problem] = ()) -> Page:
         for problem in problems:
             if not any(_belongs(result, problem) for result in results):
                 raise InvalidInput(
-                    "--problem: matches none of the results (problem_sha256 differs)"
+                    "--problem: the problem matches none of the results (problem_sha256 differs)"
                 )
         pages = [_page(*one, problems) for one in zip(sources, results, strict=True)]
         return pages[0] if len(pages) == 1 else results_page(pages, sources)
@@ -53,7 +53,7 @@ def page_of(sources: tuple[str, ...], problems: Sequence[Problem] = ()) -> Page:
 
         if not any(path.glob("records-*.jsonl")):
             raise InvalidInput(
-                f"{path}: expected a folder that compare wrote, found no records-*.jsonl in it"
+                f"{path}: expected a folder written by compare, got one without records-*.jsonl"
             )
         return comparison_page(merged(sources), sources)
     from specopt.instances.sweeps import read_sweeps
@@ -69,8 +69,7 @@ def _is_result(path: Path) -> bool:
         return False
     if data.get("format") == "specopt-testbed/1":
         raise InvalidInput(
-            f"{path}: is a record of the laboratory; make its page with the laboratory's command:"
-            " testbed page"
+            f"{path}: this is a testbed record; use `testbed page` to create its page"
         )
     return "kind" in data
 

@@ -138,7 +138,8 @@ def play(
     mechanism = "autoregressive" if name == "autoregressive" else problem.mechanisms[0]
     if mechanism not in problem.mechanisms or (name == "algorithm-1" and mechanism != "pipelined"):
         raise Unsupported(
-            f"policy {name}: the problem does not allow its mechanism, only {problem.mechanism!r}"
+            f"policy {name}: the problem does not allow the policy's mechanism, only"
+            f" {problem.mechanism!r}"
         )
     served = problem
     if name in ("continuous", "algorithm-1"):  # these policies always draft

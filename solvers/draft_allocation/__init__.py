@@ -19,7 +19,7 @@ PLAIN_TOKENS = 50_000
 
 @dataclass(frozen=True)
 class AutoAllocation(Auto):
-    """The default method: `water-level`, whose plan is proven optimal."""
+    """The default method, `water-level`, whose plan is proven optimal."""
 
     solves = DraftAllocationProblem
     order = (WaterLevel, Greedy)
@@ -27,7 +27,7 @@ class AutoAllocation(Auto):
     def repaired(
         self, problem: DraftAllocationProblem, plan: DraftAllocationPlan
     ) -> DraftAllocationPlan:
-        """Keep the drafts of the remaining clients, within their caps and the budget."""
+        """Keep the remaining clients' drafts, within the caps and the budget."""
         drafts = np.zeros(problem.clients, np.int64)
         kept = plan.draft_tokens[: problem.clients]
         drafts[: len(kept)] = np.minimum(kept, problem.caps[: len(kept)])
@@ -35,7 +35,7 @@ class AutoAllocation(Auto):
         return DraftAllocationPlan(draft_tokens=np.clip(problem.budget_tokens - before, 0, drafts))
 
     def plain_plans(self, problem: DraftAllocationProblem) -> Iterator[DraftAllocationPlan]:
-        """Yield the allocation that takes the largest marginals, at most `PLAIN_TOKENS` tokens."""
+        """Yield the allocation of the largest marginals, with at most `PLAIN_TOKENS` tokens."""
         drafts = [0] * problem.clients
         take_largest(problem, drafts, min(problem.budget_tokens, PLAIN_TOKENS), lambda: None)
         yield DraftAllocationPlan(draft_tokens=np.array(drafts, np.int64))

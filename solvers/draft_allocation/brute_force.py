@@ -1,6 +1,6 @@
-"""Brute force: enumerate every allocation within the budget and caps.
+"""The method `brute-force`, which enumerates every allocation within the budget and caps.
 
-The other methods are tested against this one, because enumeration makes no assumptions.
+The other methods are tested against this method, because enumeration makes no assumptions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class BruteForceAllocation(DraftAllocationMethod):
         return allocations(problem.caps.tolist(), problem.budget_tokens, self.max_size)
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
-        """Enumerate all allocations and keep the best."""
+        """Enumerate all allocations and keep the best one."""
         offer_first_plan(problem, budget)
         values = [
             list(accumulate(weight * rate**n for n in range(cap + 1)))

@@ -9,8 +9,8 @@
 >>> out
 array([5, 0, 3])
 
-The caller owns the arrays and prepares them once. They must be C-contiguous float64 and int64
-arrays; their values are not checked. With N = 8 and C = 20, a call takes about a microsecond.
+The caller owns the arrays and prepares them once. The arrays must be C-contiguous, of type float64
+or int64; their values are not checked. With N = 8 and C = 20, a call takes about a microsecond.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def allocate(
     Parameters
     ----------
     weights, acceptance_rates
-        Weight w_i >= 0 and acceptance rate a_i in [0, 1) per client, all finite. If the weights
+        Weight w_i >= 0 and acceptance rate a_i in [0, 1) of each client, all finite. If the weights
         are the gradient of a utility, the call is one step of gradient scheduling.
     budget
         Maximum number C >= 0 of draft tokens that the server verifies in one round.
@@ -56,7 +56,7 @@ def allocate(
 
 
 def warm_up() -> None:
-    """Load the kernel, compiling it if it is not cached, so that the first `allocate` is fast."""
+    """Load the kernel, or compile it if it is not cached, so that the first `allocate` is fast."""
     _kernel()
 
 

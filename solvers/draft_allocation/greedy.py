@@ -1,4 +1,4 @@
-"""The method `greedy`: allocate one token at a time, always with the largest marginal."""
+"""The method `greedy`, which allocates one token at a time, always with the largest marginal."""
 
 from __future__ import annotations
 

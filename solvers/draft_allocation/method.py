@@ -1,4 +1,4 @@
-"""Functions shared by the methods of draft allocation: the initial plan, scaled weights and the
+"""Functions shared by the methods for draft allocation: the initial plan, scaled weights and the
 certificate of optimality.
 
 Token n = 1, 2, ... of client i adds w_i a_i^n to the objective. A client's marginals never

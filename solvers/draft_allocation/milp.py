@@ -1,4 +1,4 @@
-"""A readable reference for Eq. 5 of paper 5: an integer program stated in Pyomo and solved by
+"""A readable reference for Eq. 5 of paper 5: an integer program formulated in Pyomo and solved by
 HiGHS.
 
 Every client chooses one draft length, and the value of each length is input data. The program
@@ -20,14 +20,16 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.pyomo_program import ByProgram, run_program
 
 UNITS = 1e4
-"""Value of the plan without drafts, in the unit of the program. The objective is scaled because the
+"""Value of the plan without drafts, in the program's unit. The objective is scaled because the
 tolerances of HiGHS are absolute.
 """
 
 
 @dataclass(frozen=True)
 class MilpAllocation(ByProgram, DraftAllocationMethod):
-    """An integer program with one binary per client and draft length, and one budget constraint."""
+    """An integer program with a binary variable per client and draft length, and a budget
+    constraint.
+    """
 
     name = "milp"
     source = "own; Eq. 5 of paper 5 as a choice of one length per client, Pyomo and HiGHS"
@@ -41,7 +43,7 @@ class MilpAllocation(ByProgram, DraftAllocationMethod):
         return lengths + problem.clients
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
-        """State the program, solve it, and round its solution."""
+        """Formulate the program, solve it, and round its solution."""
         offer_first_plan(problem, budget)
         return run_program(problem, FORMULATION, budget, solver=self.solver)
 

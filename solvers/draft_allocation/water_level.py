@@ -14,12 +14,12 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class WaterLevel(DraftAllocationMethod):
-    """Find the level that about C marginals exceed with Newton's method, then correct the count.
+    """Find a level that about C marginals exceed, using Newton's method, then correct the count.
 
     Client i has floor(log(level / w_i) / log a_i) marginals above a level. However rough the level
     is, `greedy` would allocate these tokens before all others, so the method is exact. Counts that
     rounding could change are decided by comparing products. A heap then adds the missing tokens or
-    removes the excess. The plan equals the plan of `greedy`, including ties. For a direct compiled
+    removes the excess. The plan equals `greedy`'s plan, including ties. For a direct compiled
     call, see `specopt.solvers.draft_allocation.fast`.
     """
 

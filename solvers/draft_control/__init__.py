@@ -16,7 +16,7 @@ from specopt.solvers.draft_control.policy_iteration import PolicyIteration
 
 @dataclass(frozen=True)
 class AutoControl(Auto):
-    """The method `policy-iteration`, whose policy is proven optimal."""
+    """The default method, `policy-iteration`, whose policy is proven optimal."""
 
     solves = DraftControlProblem
     order = (PolicyIteration,)

@@ -1,4 +1,4 @@
-"""Baselines for `draft-control`, which apply a single rule in every state."""
+"""Baselines for `draft-control`, which apply the same rule in every state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from specopt.solvers.method import Condition, Outcome
 
 @dataclass(frozen=True)
 class Baseline(DraftControlMethod):
-    """Base class of the baselines. Each baseline also reports the tightest bound on the rate."""
+    """Base class of the baselines, which also report the tightest bound on the rate."""
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Apply the rule in every state and certify the resulting policy."""
@@ -29,8 +29,8 @@ class Baseline(DraftControlMethod):
 
 @dataclass(frozen=True)
 class Myopic(Baseline):
-    """Choose the action with the largest N / T in every state (Eq. 13), the target of the paper's
-    learned policy.
+    """Choose the action with the largest N / T in every state (Eq. 13), which is the target of the
+    paper's learned policy.
 
     The rule is not optimal if states differ: iterations on a slow link should be shorter, so that
     more time remains for fast links.
@@ -69,7 +69,7 @@ class BestStatic(Baseline):
 
 @dataclass(frozen=True)
 class NoDrafts(Baseline):
-    """Draft nothing in any state; a baseline for the other policies."""
+    """Draft nothing in any state, as a baseline for the other policies."""
 
     name = "no-drafts"
     source = "the large model alone"

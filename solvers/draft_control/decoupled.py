@@ -1,5 +1,5 @@
-"""The method `decoupled` for `draft-control`: the loop of `policy-iteration`, interpreted as
-a search for the price of a second.
+"""The method `decoupled` for `draft-control`, which interprets the loop of `policy-iteration` as a
+search for the price of a second.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Tabular double Q-learning on the simulated channel, without knowledge of the model (paper 3, Sec.
-IV-C).
+"""The method `double-q-learning` for `draft-control`: tabular double Q-learning on the simulated
+channel, without knowledge of the model (paper 3, Sec. IV-C).
 """
 
 from __future__ import annotations

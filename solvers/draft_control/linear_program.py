@@ -1,4 +1,4 @@
-"""A readable reference for draft control: a linear program over occupation measures, stated in
+"""A readable reference for draft control: a linear program over occupation measures, formulated in
 Pyomo and solved by HiGHS.
 """
 
@@ -104,7 +104,7 @@ def formulate(prepared: Prepared) -> Any:
 def _choices(prepared: Prepared, program: Any, value: Value) -> tuple[Ints, float]:
     """Return the action of each state and the rate.
 
-    A state that is hardly visited gets its best action at that rate.
+    A state that is hardly visited gets the best action at that rate.
     """
     tokens, seconds = prepared.tables
     measure = np.zeros(tokens.shape)

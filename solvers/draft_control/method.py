@@ -1,5 +1,5 @@
-"""Code shared by the methods of draft control: the initial plan, the price of a second, and the
-certificate.
+"""Code shared by the methods for draft control: the initial plan, the price of a second, and the
+certificate of optimality.
 
 Certificate. The next state does not depend on the action, so every policy has the stationary
 distribution pi of the chain. For any price rho >= 0, let
@@ -17,7 +17,8 @@ about S units in the last place of every share, however rarely the chain moves. 
 below the relative tolerance of 1e-9 within which bounds are considered equal.
 
 Relative values would not tighten the bound, because they cancel under pi. If the chain hardly
-mixes, they are as large as its mean sojourn times, and their rounding errors would enter the bound.
+mixes, relative values are as large as its mean sojourn times, and their rounding errors would enter
+the bound.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ tokens in an iteration plus the largest priced duration.
 """
 
 MAX_ROUNDS = 1000
-"""Maximum number of rounds, never reached because the rate converges as in Newton's method."""
+"""Maximum number of rounds, which is never reached because the rate converges as in Newton's
+method.
+"""
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class DraftControlMethod(Method):
         return self.search(prepared, budget)
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Search for a better plan; the budget already holds a feasible one."""
+        """Search for a better plan, starting from the feasible plan recorded in the budget."""
         raise NotImplementedError
 
 
@@ -120,7 +123,7 @@ def best_price(
     """Return the actions and the rate of an optimal policy, and the number of rounds.
 
     This is Dinkelbach's method. The first policy has the shortest drafts; each further policy is
-    optimal in every state when the price is the rate of the policy before. If `offers` is true,
+    optimal in every state when the price is the previous policy's rate. If `offers` is true,
     intermediate policies are offered as well.
     """
     choice, states = first_actions(prepared), np.arange(prepared.states)

@@ -14,14 +14,14 @@ from specopt.models.fields import Checked
 class AdaptiveHeuristic(Checked):
     """The adaptive heuristic of paper 3, Sec. V-A.
 
-    If all drafts of an iteration were accepted, the next iteration drafts one token more. Otherwise
-    it drafts as many tokens as were accepted, but at least one. The length stays within the
-    problem's range. The device uses only the outcome of its last iteration.
+    If all drafts of an iteration were accepted, the next iteration drafts one more token.
+    Otherwise, the next iteration drafts as many tokens as were accepted, but at least one. The
+    length stays within the problem's range. The device uses only the outcome of its last iteration.
 
     Parameters
     ----------
     first_length
-        L^1, the length of the first draft.
+        Length of the first draft, L^1.
     resolution
         Resolution of all drafts, or None for the first resolution of the problem.
     """

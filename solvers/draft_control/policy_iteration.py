@@ -1,5 +1,5 @@
-"""The method `policy-iteration` for `draft-control`: each policy is optimal at the rate of the
-previous policy.
+"""The method `policy-iteration` for `draft-control`, in which each policy is optimal at the
+previous policy's rate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arrays of a draft-control problem: the expected tokens and duration of every action in every
+"""A draft-control problem as arrays: the expected tokens and duration of every action in every
 state, and the stationary distribution of the states.
 """
 
@@ -15,7 +15,7 @@ from specopt.models.fields import Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """The arrays of one problem.
+    """The arrays that represent a problem.
 
     An iteration in state s with L drafts at resolution index r takes
     verify[L] + fixed[s] + L per_draft[s, r] + ceil(log2(L + 1)) per_count_bit[s] seconds.

@@ -1,5 +1,5 @@
-"""Simulate any draft-control policy token by token over the Markov channel, and estimate its rate
-with a standard error.
+"""Token-by-token simulation of draft-control policies over the Markov channel, which estimates the
+rate of a policy with a standard error.
 
 Drafts are accepted independently, with the probability of the state at the policy's resolution, up
 to the first rejection. The server then adds one token of its own. Replications are independent and
@@ -50,7 +50,8 @@ class RateSimulation(Simulation):
     problem_sha256
         Digest of the problem.
     iterations, warm_up
-        Number of counted iterations per replication, and of uncounted iterations before them.
+        Number of counted iterations per replication, and number of uncounted iterations before
+        them.
     tokens, drafted_tokens, simulated_seconds
         Totals over all counted iterations.
     state_shares
@@ -89,7 +90,7 @@ class RateSimulation(Simulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """Descriptions of the lengths of replications and responses."""
+        """Descriptions of the lengths of replications and of responses."""
         facts = {
             "replications": (
                 f"{self.iterations} iterations each, after {self.warm_up} warm-up iterations"
@@ -122,15 +123,16 @@ def simulate(
     policy
         A feasible plan, "adaptive-heuristic", "llm-alone", or one of them with options.
     seed
-        Seed of the random numbers. Policies simulated with the same seed share the channel and the
-        random draws, so their differences are paired.
+        Seed of the random numbers. Policies that are simulated with the same seed share the channel
+        and the random draws, so differences between them are paired.
     replications
         Number of replications, at least 2.
     callback
         Function that is called repeatedly with the number of replications done and the rate so
         far.
     iterations, warm_up
-        Number of counted iterations per replication, and of uncounted iterations before them.
+        Number of counted iterations per replication, and number of uncounted iterations before
+        them.
     response_tokens
         Minimum length N_max of a response (Eq. 11). If specified, every replication is also played
         as one response.

@@ -14,7 +14,7 @@ from specopt.solvers.draft_stopping.optimal_stopping import OptimalStopping
 
 @dataclass(frozen=True)
 class AutoStopping(Auto):
-    """The method `belief`, followed by `history-tree` if a gap remains."""
+    """The default method: `belief`, followed by `history-tree` if a gap remains."""
 
     solves = DraftStoppingProblem
     order = (Belief, HistoryTree)

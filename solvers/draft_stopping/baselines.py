@@ -13,14 +13,14 @@ from specopt.solvers.method import Outcome
 
 
 def flagging(most: int, flagged: Flags, budget: Budget, **stats: int) -> Outcome:
-    """Return the outcome of stopping at a flagged score or after `most` tokens."""
+    """Return the outcome of a rule that stops at a flagged score or after `most` tokens."""
     found = {"flagged": np.flatnonzero(flagged).tolist()}
     return Outcome(plan=window_plan(most, flagged), bound=budget.bound, stats=stats | found)
 
 
 @dataclass(frozen=True)
 class ConfidenceThreshold(DraftStoppingMethod):
-    """Choose the best combination of a fixed window and a confidence threshold for each token.
+    """Choose the best combination of a fixed window and a confidence threshold per token.
 
     The confidence of a score is the probability of the score given acceptance, divided by the sum
     of its probabilities given acceptance and given a first rejection.
@@ -84,7 +84,7 @@ class FixedWindow(DraftStoppingMethod):
 
 @dataclass(frozen=True)
 class NoDrafts(DraftStoppingMethod):
-    """Draft nothing; a baseline for the other rules."""
+    """Draft nothing, as a baseline for the other rules."""
 
     name = "no-drafts"
     source = "the large model alone"

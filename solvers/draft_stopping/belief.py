@@ -14,8 +14,8 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class Belief(DraftStoppingMethod):
-    """Optimal stopping based on the belief, i.e. the probability that no token has been rejected so
-    far, with an acceptance rate for each position.
+    """Optimal stopping based on the belief, which is the probability that no token has been
+    rejected so far, with an acceptance rate for each position.
 
     No belief about the class of the round is needed, because scores depend on the class only
     through the outcomes of the tokens. While all tokens are accepted, the scores carry no more

@@ -1,5 +1,5 @@
-"""Draft stopping from a log: fit a predictor, derive a problem, and replay its plans on held-out
-rounds.
+"""Draft stopping from a log: a predictor is fitted, a problem is derived, and its plans are
+replayed on held-out rounds.
 
 The rounds of the log are split into three parts. The first part trains the predictor, and the
 second determines the distribution of its scores. Both parts determine the acceptance rate at each
@@ -55,7 +55,7 @@ class FittedStopping:
         accepted, the share of accepted tokens predicted as rejected, and the area under the ROC
         curve. A token is predicted as accepted if its probability of acceptance exceeds 1/2.
     rounds, dropped
-        Number of rounds used, and of rounds dropped because they drafted too few tokens.
+        Number of rounds used, and number of rounds dropped because they drafted too few tokens.
     """
 
     problem: DraftStoppingProblem
@@ -79,13 +79,15 @@ class FittedStopping:
         return 1 + accepted, seconds_of(self.problem, drafted)
 
     def speed(self, plan: DraftStoppingPlan) -> Estimate:
-        """Return the tokens per second of a plan on the held-out rounds."""
+        """Return a plan's throughput on the held-out rounds, in tokens per second."""
         return Estimate.ratio(*self.play(plan))
 
     def gain(self, plan: DraftStoppingPlan, rival: DraftStoppingPlan) -> tuple[float, float, float]:
-        """Return the relative speed gain of a plan over a rival, with its 95 % confidence limits.
+        """Return the relative gain in speed of a plan over a rival, with its 95 % confidence
+        limits.
 
-        Both plans are replayed on the same held-out rounds, and the limits use the paired rounds.
+        The two plans are replayed on the same held-out rounds, and the limits use the paired
+        rounds.
         """
         (mine, my_seconds), (its, its_seconds) = self.play(plan), self.play(rival)
         ours, theirs = float(mine.sum() / my_seconds.sum()), float(its.sum() / its_seconds.sum())
@@ -118,8 +120,8 @@ def fit_stopping(
     log
         Log of drafted tokens, ordered within each round.
     draft_seconds_per_token, round_seconds
-        Duration of drafting one token, and of the rest of a round, in seconds. The latter is a
-        number, or a sequence of numbers by draft length, starting at 0.
+        Duration of drafting one token, and duration of the rest of a round, both in seconds. The
+        duration of the rest is a number, or a sequence of numbers by draft length, starting at 0.
     max_draft_tokens
         Maximum draft length L. By default, the median draft length of the rounds in the log.
         Rounds with fewer drafted tokens are dropped.

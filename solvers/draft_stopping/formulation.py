@@ -19,7 +19,7 @@ def formulate(problem: DraftStoppingProblem) -> Any:
     """Return the program as a Pyomo model.
 
     The variables are the number of rounds and, for each history of scores, the number of rounds
-    that draft another token after the history. The total time is fixed to the duration of one round
+    that draft another token after the history. The total time is fixed at the duration of one round
     without drafts.
 
     Raises

@@ -1,9 +1,9 @@
 """Exact optimal policies, computed by backward recursion over all histories of scores.
 
 The state after a history is the probability mass of the rounds without a rejection, by class, and
-the mass of the rounds with a rejection. Both follow from the scores alone. At a given price, the
-best decisions are computed from the longest histories to the shortest. Time and memory grow with
-the number of histories.
+the mass of the rounds with a rejection. These masses follow from the scores alone. At a given
+price, the best decisions are computed from the longest histories to the shortest. Time and memory
+grow with the number of histories.
 """
 
 from __future__ import annotations
@@ -82,8 +82,9 @@ def _backwards(
     price: float,
     check: Callable[[], None],
 ) -> tuple[float, np.float64, np.float64, list[Flags]]:
-    """Return the best value at a price, its E[accepted] and E[time], and the histories after which
-    the best policy drafts.
+    """Return the best value at a price, and the histories after which the best policy drafts.
+
+    The policy's E[accepted] and E[time] are returned as well.
     """
     goes: list[Flags] = []
     later = [np.zeros(len(gains[-1])) for _ in range(3)]

@@ -30,7 +30,7 @@ class HistoryTree(DraftStoppingMethod):
         return count_histories(problem.scores.bins, problem.max_draft_tokens)
 
     def bytes_needed(self, problem: DraftStoppingProblem) -> dict[str, float]:
-        """Return the required memory, including the masses after the last token of a round."""
+        """Return the required memory, which includes the masses after a round's last token."""
         wide = (16.0 + 12.0 * len(problem.rounds)) * problem.scores.bins
         return super().bytes_needed(problem) | {"histories of scores": wide * self.size_of(problem)}
 

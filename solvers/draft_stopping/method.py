@@ -33,7 +33,7 @@ class DraftStoppingMethod(Method):
         return self.search(prepared, budget)
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Search for a better plan; the budget already holds a plan and a bound."""
+        """Search for a better plan, starting from the plan and the bound recorded in the budget."""
         raise NotImplementedError
 
 

@@ -15,10 +15,10 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class OptimalStopping(DraftStoppingMethod):
-    """The best policy for independent acceptance at the mean rate, as in Eq. 7 of paper 1.
+    """Find the best policy for independent acceptance at the mean rate, as in Eq. 7 of paper 1.
 
-    If some rounds are easy and others hard, long rounds are usually easy, so this rule stops them
-    too early.
+    If some rounds are easy and others hard, long rounds are usually easy, so this rule stops long
+    rounds too early.
     """
 
     name = "optimal-stopping"

@@ -1,4 +1,4 @@
-"""Code shared by the methods of draft stopping: the arrays of a problem, the evaluation of rules
+"""Code shared by the methods for draft stopping: the arrays of a problem, the evaluation of rules
 without memory, plans as automata, and a bound.
 
 The unit of time is the duration of a round without drafts. In this unit, a round that drafts D
@@ -101,7 +101,7 @@ class Prepared:
         return np.cumsum(accepted), np.cumsum(times)
 
     def ratio(self, accepted: Floats | np.float64, times: Floats | np.float64) -> Floats:
-        """Return tokens per unit of time, elementwise."""
+        """Return the number of tokens per unit of time, elementwise."""
         return np.asarray((1.0 + accepted) / (1.0 + times))
 
     def knowing_bound(self) -> float:
@@ -151,7 +151,9 @@ def window_plan(window: int, flagged: Flags) -> DraftStoppingPlan:
 
 
 class Automaton:
-    """The nodes of a plan, built from the last token to the first. Equal nodes are stored once."""
+    """The nodes of a plan, built from the last token to the first. Equal nodes are stored only
+    once.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, ...], int] = {}
@@ -166,7 +168,7 @@ class Automaton:
     def plan(self, start: int) -> DraftStoppingPlan:
         """Return the plan that starts at a given node.
 
-        The plan contains only the nodes that can be reached, in the order from first to last token.
+        The plan contains only reachable nodes, ordered from the first token to the last.
         """
         rows = list(self._numbers)
         needed, waiting = {start} - {STOP}, [start] if start != STOP else []

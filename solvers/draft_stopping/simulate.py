@@ -1,4 +1,4 @@
-"""Simulate random rounds of a plan, as a Monte Carlo check of the exact evaluation."""
+"""Simulation of random rounds under a plan, as a Monte Carlo check of the exact evaluation."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def simulate(
     plan
         A feasible plan.
     seed
-        Seed of the random numbers. Plans simulated with the same seed share the classes of rounds
-        and the random draws, so their differences are paired.
+        Seed of the random numbers. Plans that are simulated with the same seed share the classes of
+        rounds and the random draws, so differences between them are paired.
     replications
         Number of rounds, at least 2.
     callback
-        Function that is called repeatedly with the number of rounds done and the speed so far.
+        Function that is called repeatedly with the number of rounds completed and the speed so far.
 
     Raises
     ------

@@ -17,7 +17,7 @@ from specopt.solvers.draft_stopping.prepare import Automaton, shortest_round
 from specopt.solvers.drafting.pieces import CLOSE, WORTHLESS, Pieces, beliefs_after, solve_pieces
 
 REFINEMENTS = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
-"""Losses of value, in tokens per round, up to which successive solves may drop pieces.
+"""Maximum loss of value, in tokens per round, at which each successive solve may drop a piece.
 
 Smaller losses improve the plan and the bound, but enlarge the plan.
 """
@@ -32,8 +32,9 @@ def best_stopping(
     price: float = 1.0,
     worthless: float = WORTHLESS,
 ) -> tuple[DraftStoppingPlan | None, float, float]:
-    """Return the policy with the best ratio (1 + E[accepted]) / (1 + E[time]), its ratio, and an
-    upper bound on the ratio of any policy.
+    """Return the policy with the best ratio (1 + E[accepted]) / (1 + E[time]).
+
+    Also return this ratio, and an upper bound on the ratio of any policy.
 
     This is Dinkelbach's method: the ratio of the best policy at a price is the next price. The
     policy is None if it has more nodes than a plan may have.
@@ -68,7 +69,7 @@ def best_stopping(
 
 
 def _automaton(rates: Floats, scores: Scores, values: list[Pieces]) -> DraftStoppingPlan | None:
-    """Return the plan whose nodes are the reachable pieces of the values.
+    """Return the plan whose nodes are the reachable pieces of the value functions.
 
     The result is None if there are too many nodes.
     """

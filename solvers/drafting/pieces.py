@@ -1,4 +1,4 @@
-"""The exact value of continuing to draft, a convex piecewise linear function of the belief.
+"""The exact value of continuing to draft, as a convex piecewise linear function of the belief.
 
 The belief pi is the probability that all tokens so far are accepted, given all scores read. For a
 fixed price of time, the value depends on the past only through pi. The next token adds the belief
@@ -41,7 +41,7 @@ memory use.
 
 
 def beliefs_after(scores: Scores, score: int, rate: float, beliefs: Floats) -> Floats:
-    """Return the updated beliefs after one more token with this score."""
+    """Return the beliefs after one more token with the given score."""
     good = (rate * scores.accepted[score]) * beliefs
     bad = ((1.0 - rate) * scores.first_rejection[score]) * beliefs + scores.after[score] * (
         1.0 - beliefs
@@ -54,10 +54,10 @@ def beliefs_after(scores: Scores, score: int, rate: float, beliefs: Floats) -> F
 class Pieces:
     """A convex piecewise linear function of the belief on [0, 1].
 
-    Piece i starts at the belief `starts[i]` and contains the belief `inside[i]`. If no token is
-    rejected so far, the plan of piece i accepts `accepted[i]` more tokens in expectation and takes
-    the time `time[i]`. After a rejection, the plan accepts no more tokens and takes the time
-    `time_after[i]`. The first piece of a value function is to stop.
+    Piece i starts at the belief `starts[i]` and contains the belief `inside[i]`. If no token has
+    been rejected so far, the plan of piece i accepts `accepted[i]` more tokens in expectation and
+    takes the time `time[i]`. After a rejection, the plan accepts no more tokens and takes the time
+    `time_after[i]`. The first piece of a value function represents stopping.
     """
 
     starts: Floats
@@ -105,9 +105,9 @@ def solve_pieces(
 def _go_on(
     rate: float, time: float, scores: Scores, value: Pieces, check: Callable[[], None]
 ) -> Pieces:
-    """Return the pieces of drafting one token and then following `value`.
+    """Return the pieces for drafting one token and then following `value`.
 
-    The price of time is not applied here.
+    The price of the token's time is not subtracted.
     """
     u, v, w = rate * scores.accepted, (1.0 - rate) * scores.first_rejection, scores.after
     knots = value.starts[1:]
@@ -155,9 +155,9 @@ def _without_worthless(
 ) -> tuple[Pieces, float]:
     """Drop pieces of negligible value while there are more than `EXACT_PIECES`.
 
-    Each pass drops those of every second piece that lose at most `worthless`. If there are none and
-    the number of pieces exceeds `most`, this threshold is raised. Return the remaining pieces and
-    an upper bound on the loss at any belief.
+    Each pass considers every second piece and drops those that lose at most `worthless`. If no such
+    piece exists and the number of pieces exceeds `most`, the threshold `worthless` is raised.
+    Return the remaining pieces and an upper bound on the loss at any belief.
     """
     lost = 0.0
     while len(value.starts) > EXACT_PIECES:

@@ -103,7 +103,7 @@ def fit_predictor(log: DraftLog, kind: Kind = "logistic", *, seed: int = 0) -> R
 
 
 def check_outcomes(log: DraftLog) -> None:
-    """Raise `InvalidInput` unless a log contains an accepted token and a first rejection."""
+    """Raise `InvalidInput` if a log lacks accepted tokens or first rejections."""
     for outcome, word in ((ACCEPTED, "accepted token"), (FIRST_REJECTION, "first rejection")):
         if not (log.outcomes == outcome).any():
             raise InvalidInput(f"outcomes: expected at least one {word}, got none")
@@ -149,7 +149,7 @@ def _untrained(kind: Kind, rows: int, seed: int) -> Any:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoreBins:
-    """Bins of a predicted probability, and the distribution of each outcome over the bins.
+    """Bins of predicted probabilities, and the distribution over the bins for each outcome.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class ScoreBins:
     predictor: Scores
 
     def of(self, probability: Any) -> Ints:
-        """Return the bin of each probability."""
+        """Return the bin that contains each probability."""
         found: Ints = np.searchsorted(self.edges, np.asarray(probability), side="right").astype(
             np.int64
         )
@@ -171,7 +171,7 @@ class ScoreBins:
 
 
 def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -> ScoreBins:
-    """Estimate the distribution of a predictor's score from tokens held out from training.
+    """Estimate the distribution of a predictor's scores from tokens that were not used in training.
 
     Half a token is added to every bin, so that no bin has probability 0. If the log contains no
     tokens after a first rejection, their scores are assumed to be distributed as at the rejection.

@@ -18,8 +18,8 @@ from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
 
 @dataclass(frozen=True)
 class AutoGoodput(Auto):
-    """The dual method for rates per round. For rates per second, the best single round or a
-    mixture of rounds.
+    """The default method: `dual` for rates per round, and the best single round or a mixture of
+    rounds for rates per second.
     """
 
     solves = FairGoodputProblem
@@ -29,8 +29,9 @@ class AutoGoodput(Auto):
     def repaired(
         self, problem: FairGoodputProblem, plan: FairGoodputPlan
     ) -> FairGoodputPlan | None:
-        """Return the schedule with its rates for this problem, or None if the number of clients
-        differs.
+        """Return the schedule with its rates recomputed for this problem.
+
+        Return None if the number of clients differs.
         """
         if len(plan.goodput) != problem.clients:
             return None

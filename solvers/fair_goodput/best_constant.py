@@ -31,8 +31,9 @@ class BestConstant(FairGoodputMethod):
     takes = (NO_MIN_RATES, drafts_at_most(1_000_000))
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Find the allocation by a greedy, which is optimal because the gains of a client's
-        tokens decrease.
+        """Find the allocation by a greedy algorithm.
+
+        The result is optimal because the gains of a client's tokens decrease.
         """
         offer_first_plan(problem, budget)
         if problem.per == "second":
@@ -47,9 +48,9 @@ class BestConstant(FairGoodputMethod):
 def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
     """Return the integer allocation with the largest utility per round.
 
-    It contains all tokens whose gain in utility exceeds some level. The level is found by
-    bisection: the tokens above it fit the budget, those at least at it do not. The latter are
-    assigned in order of clients.
+    The allocation contains all tokens whose gain in utility exceeds a level, which is found by
+    bisection. The tokens above the level fit within the budget, but together with the tokens at the
+    level they do not. Tokens at the level are assigned in order of clients.
     """
     rates, weight = problem.acceptance_rates, problem.weight
     most = problem.max_tokens.astype(np.float64)

@@ -3,9 +3,9 @@ current mixture.
 
 The possible long-run rates per second are mixtures, by shares of time, of the rates mu(k) / T(k) of
 each allocation k while it runs. At rates x, the slope of the common rate defines a price for every
-client. A round with a larger value than x at these prices improves the mixture, and its value
-bounds all mixtures (`specopt.solvers.fair_goodput.common_rate`). The best round is found exactly
-(`specopt.solvers.fair_goodput.rounds`), so the proof is also exact.
+client. A round with a larger value than x at these prices improves the mixture, and the largest
+value of a round bounds all mixtures (`specopt.solvers.fair_goodput.common_rate`). The best round is
+found exactly (`specopt.solvers.fair_goodput.rounds`), so the proof is also exact.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ DROPPED = 1e-11
 """Share below which a round is left out of the plan."""
 
 SHORT = 100
-"""Largest number of entries for which the rounds of the optimum per round join the first
+"""Maximum number of entries in the optimum per round for which its rounds are added to the first
 mixture.
 """
 
 TURNS = 10_000
-"""Largest number of clients for which the optimum per round is tried, because the time for its
-schedule grows with the square of this number.
+"""Maximum number of clients for which the optimum per round is tried. The time to build its
+schedule grows with the square of the number of clients.
 """
 
 _SECONDS_PER_NUMBER = 5e-9  # approximate work of a mixture, per client and squared number of rounds
@@ -77,8 +77,8 @@ class ColumnGeneration(FairGoodputMethod):
     takes = (PER_SECOND,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Mix, price, and add the best round, until no round has a larger value than the
-        mixture.
+        """Optimise the mixture and add the best round at its prices, until no round has a larger
+        value than the mixture.
         """
         offer_first_plan(problem, budget)
         search = Search(problem, budget)
@@ -136,8 +136,10 @@ class Search:
                 return self.outcome()
 
     def is_best(self, shares: Floats, extra: Floats) -> bool:
-        """Offer a mixture, and return whether it is proven optimal. If not, add the best round
-        at its prices and the extra prices of the minimum rates.
+        """Offer a mixture, and return whether it is proven optimal.
+
+        Otherwise, add the best round at the mixture's dual prices, including those of the minimum
+        rates.
         """
         problem, budget = self.problem, self.budget
         used = np.flatnonzero(shares)
@@ -159,7 +161,8 @@ class Search:
     def best_round(self, prices: Floats, extra: Floats) -> tuple[float, Ints]:
         """Return the largest value of a round, and an allocation with this value.
 
-        `prices` are those of the clients' rates, `extra` those of rates beyond the minimum rates.
+        `prices` are the prices of the clients' rates, and `extra` contains the additional prices of
+        the rates beyond the minimum rates.
         """
         # any multipliers prove a bound; with very large ones the bound has no digits
         prices, extra = prices.copy(), np.minimum(extra, MAX_EXTRA / self.least)
@@ -194,8 +197,8 @@ class Search:
         return True
 
     def spare_of(self, allocation: Ints) -> Floats:
-        """Return by how much the rates of a round exceed the minimum rates, for clients that have
-        one.
+        """Return the amounts by which a round's rates exceed the minimum rates, for clients that
+        have a minimum rate.
 
         The server's own token and the first draft are subtracted from the minimum rate. Adding them
         to the other tokens would lose the significant digits of those tokens at low acceptance.
@@ -207,12 +210,12 @@ class Search:
         return np.asarray((a * gain_of(a, drafts - 1.0) - lacking) / seconds, np.float64)
 
     def beyond(self, *, finely: bool) -> tuple[Floats, Floats]:
-        """Return the rates of rounds beyond the minimum rates, with each row scaled by a unit, and
-        the units.
+        """Return the excess of the rounds' rates over the minimum rates, with each row scaled by a
+        unit, and the units.
 
         With these units, a solver's tolerance is relative to the change caused by drafts, not to
-        the rates. The fine unit is the largest excess of a round over the minimum. Shortfalls are
-        limited to 1 / DROPPED units, since rounds with larger shortfalls would be dropped.
+        the rates. The fine unit is the largest excess of a round over the minimum rate. Shortfalls
+        are limited to 1 / DROPPED units, because rounds with larger shortfalls would be dropped.
         """
         spare = np.array(self.spare).T
         most, unit = spare.max(axis=1), np.abs(spare).max(axis=1)
@@ -264,12 +267,13 @@ class Search:
             part = 1.0 + worth
             if part < 1.0 - TOLERANCE:
                 names = ", ".join(
-                    f"client {due[i]} {least[i]:.6g}"
+                    f"client {due[i]}: {least[i]:.6g}"
                     for i in np.argsort(-prices * least, kind="stable")[:3]
                 )
                 raise Infeasible(
-                    f"no mixture of rounds reaches all minimum rates (tokens per {per}: {names}"
-                    f"{', ...' if len(due) > 3 else ''}): the best reaches {part:.4%} of each",
+                    f"no mixture of rounds reaches all minimum rates, in tokens per {per} ({names}"
+                    f"{', ...' if len(due) > 3 else ''}); the best mixture reaches {part:.4%} of"
+                    " each rate",
                     [Conflict(constraint="min_goodput", needs=1.0, has=part)],
                 )
             lowered = least * min(0.0, more)

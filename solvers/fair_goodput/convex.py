@@ -44,8 +44,8 @@ MIN_RATE = 1.0
 """Tokens per round that every client receives: the server's own token."""
 
 NEAR_1 = 0.09
-"""Distance of the fairness to 1 below which the problem is solved through logarithms, because
-x^(1-g) is too nearly constant for Clarabel's tolerances.
+"""Distance between the fairness g and 1 below which the problem is solved through logarithms,
+because x^(1-g) is too nearly constant for Clarabel's tolerances.
 """
 
 
@@ -78,7 +78,7 @@ class Convex(FairGoodputMethod):
         }
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Solve and add lines, until no client comes close to the last of its lines."""
+        """Solve the program and add lines, until no client comes close to its last line."""
         region = region_of(problem)
         offer_first_plan(problem, budget, region)
         cp = budget.load_library("cvxpy")
@@ -123,16 +123,15 @@ def solve_program(
     budget: Budget,
     accuracy: float,
 ) -> tuple[Floats | None, float, str]:
-    """Return the mean draft tokens, the price per token and the solver's status. The tokens are
-    None if no solution was found.
+    """Return the mean draft tokens, the price per token and the solver's status.
 
-    `lines` is the number of lines of each client's interpolation, `accuracy` the solver's
-    tolerance.
+    The tokens are None if no solution was found. `lines` is the number of lines in each client's
+    interpolation, and `accuracy` is the solver's tolerance.
 
-    At the optimum x, the slope of the common rate is that of the sum of w_i x_i^(1-g) log x_i with
-    constant weights. For g close to 1, the method therefore alternates between weights and rates.
-    An error shrinks by |1 - g| per iteration, because the best rates for logarithms change no more
-    than their weights do.
+    At the optimum x, the slope of the common rate equals the slope of the sum of
+    w_i x_i^(1-g) log x_i with constant weights w_i x_i^(1-g). For g close to 1, the method
+    therefore alternates between weights and rates. Each iteration multiplies the error by |1 - g|,
+    because the best rates for logarithms change no more than the weights.
     """
     s, x, constraints = constrained(cp, problem, region, lines)
     log_weights, g = np.log(problem.weight), problem.fairness
@@ -156,8 +155,9 @@ def solve_program(
 def constrained(
     cp: Any, problem: FairGoodputProblem, region: Region, lines: Ints
 ) -> tuple[Any, Any, list[Any]]:
-    """Return the draft tokens, the goodput, and their constraints, with the budget first. The
-    arguments are those of `solve_program`.
+    """Return the draft tokens, the goodput, and their constraints, with the budget first.
+
+    The arguments have the same meaning as in `solve_program`.
     """
     client = np.repeat(np.arange(problem.clients), np.maximum(1, lines))
     line = np.arange(len(client)) - np.searchsorted(client, client)  # from mu(line) to mu(line + 1)
@@ -178,10 +178,10 @@ def constrained(
 
 
 def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float) -> str:
-    """Solve a program within the allowed accuracy and time. Return the solver's status.
+    """Solve a program within the allowed accuracy and time, and return the solver's status.
 
-    "optimal_inaccurate" is good enough here: the plan is judged, and its bound computed, from the
-    problem's data.
+    The status "optimal_inaccurate" is accepted, because the plan and its bound are computed from
+    the problem's data.
     """
     status = "solver_error"
     for tolerance, step in (
@@ -199,7 +199,7 @@ def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float) -> str:
                 warnings.simplefilter("ignore")
                 program.solve(solver=cp.CLARABEL, **options)
         except cp.error.SolverError:
-            continue  # numerical trouble: shorter steps help, or less accuracy
+            continue  # numerical trouble: shorter steps or a lower accuracy help
         status = str(program.status)
         break
     return status
@@ -224,7 +224,7 @@ def utility(cp: Any, log_weights: Floats, g: float, x: Any) -> Any:
 
 
 def repaired(region: Region, tokens: Floats, budget_tokens: float) -> Floats:
-    """Return mean draft tokens within all limits, close to those of an inexact solution."""
+    """Return mean draft tokens that satisfy all limits and are close to an inexact solution."""
     inside = np.clip(tokens, region.least, region.most)
     total = float(inside.sum())
     if total > budget_tokens:
@@ -274,7 +274,7 @@ def _value(problem: FairGoodputProblem, price: float, tokens: Floats) -> Floats:
 
 
 def formulate(problem: FairGoodputProblem) -> Any:
-    """Return the program with all lines as a CVXPY problem whose objective increases with the
+    """Return the program with all lines, as a CVXPY problem whose objective increases with the
     utility.
 
     Raises
@@ -302,8 +302,9 @@ def formulate(problem: FairGoodputProblem) -> Any:
 
 
 def read(problem: FairGoodputProblem, program: Any, value: Value) -> FairGoodputPlan:
-    """Return the plan of a program's solution: a mixture of rounds with the mean draft tokens of
-    the solution.
+    """Return the plan that corresponds to a program's solution.
+
+    The plan is a mixture of rounds with the solution's mean draft tokens.
     """
     tokens = program.var_dict["mean_draft_tokens"].value
     if tokens is None:

@@ -1,10 +1,10 @@
 """The optimum per round: a closed form per client at each price of a draft token, and one search
 over prices.
 
-Over the region of `specopt.solvers.fair_goodput.region`, the problem is: maximise sum w_i
-U(f_i(s_i)) with sum s_i <= C. At a price per token, every client's best s_i has a closed form, and
-total demand decreases with the price. The price at which demand equals the budget proves the
-optimum.
+The problem is to maximise sum w_i U(f_i(s_i)) subject to sum s_i <= C, over the region that
+`specopt.solvers.fair_goodput.region` describes. At a given price per token, every client's best s_i
+has a closed form, and the total demand decreases with the price. The price at which the demand
+equals the budget proves the optimum.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
 from specopt.solvers.method import Outcome
 
 SMALLEST_PRICE = 1e-290
-"""Smallest price. If the largest weight is about 1, tokens with a smaller value have no effect
-in floating-point numbers.
+"""Smallest price. If the largest weight is about 1, tokens of smaller value have no effect in
+floating-point arithmetic.
 """
 
 
@@ -75,11 +75,12 @@ class Optimum:
     tokens
         Mean draft tokens per round of each client.
     price
-        Price per token, the budget's multiplier.
+        Price per token, which is the multiplier of the budget.
     gap
-        Duality gap at the price, which bounds the improvement of any other plan.
+        Duality gap at the price, an upper bound on the improvement by any other plan.
     linear_gap
-        Gap computed from the slope of the utility alone, at least max grad U(x) . (y - x).
+        Gap computed from the slope of the utility alone, which is at least
+        max grad U(x) . (y - x).
     passes
         Number of prices tried.
     """
@@ -91,7 +92,9 @@ class Optimum:
     passes: int
 
     def bound(self, problem: FairGoodputProblem, goodput: Floats) -> float:
-        """Return a bound on all plans per round, from the goodput of the allocation."""
+        """Return an upper bound on the utility of all plans per round, given the allocation's
+        goodput.
+        """
         utility = problem.utility(goodput)
         spent = float((problem.weight * goodput ** (1.0 - problem.fairness)).sum())
         # Both bounds hold; the second stays in the range of the utility however steep it is.
@@ -110,7 +113,7 @@ def optimise(problem: FairGoodputProblem, region: Region, budget: Budget) -> Opt
 
 
 class Market:
-    """The demand for tokens of all clients at a price, and the available tokens."""
+    """The clients' demand for tokens at a price, and the available tokens."""
 
     def __init__(self, problem: FairGoodputProblem, region: Region, budget: Budget) -> None:
         self.budget, self.kernels = budget, budget.load("fair_goodput.dual")
@@ -188,8 +191,9 @@ class Market:
         return True
 
     def _add(self, most: Floats, total: float) -> None:
-        """Change the total demand by a given amount, client by client. The change of each client
-        is limited by `most`.
+        """Change the total demand by a given amount, client by client.
+
+        `most` limits the change for each client.
         """
         room = np.maximum(0.0, most if total > 0.0 else -most)
         before = np.concatenate(([0.0], np.cumsum(room)[:-1]))

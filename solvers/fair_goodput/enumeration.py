@@ -1,8 +1,8 @@
 """Brute force: the fairest mixture of all integer allocations, which define the region.
 
-The method makes no assumption about the region or about which rounds are useful in a mixture: each
-mixture is compared with every allocation. The other methods are tested against it, per round and
-per second.
+The method assumes nothing about the region or about the rounds that are useful in a mixture,
+because each mixture is compared with every allocation. The other methods are tested against this
+method, for rates per round and per second.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class Enumeration(FairGoodputMethod):
-    """Mix allocations, and search all of them for an allocation with a larger value than the
-    mixture.
-    """
+    """Mix allocations, and search all allocations for one with a larger value than the mixture."""
 
     name = "enumeration"
     exact = True
@@ -43,15 +41,15 @@ class Enumeration(FairGoodputMethod):
         return allocations(problem.max_tokens.tolist(), problem.budget_tokens, self.max_size)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Mix, price, and add the best of all allocations, until none has a larger value than
-        the mixture.
+        """Optimise the mixture and add the best allocation at its prices, until no allocation has a
+        larger value than the mixture.
         """
         offer_first_plan(problem, budget)
         return ExhaustiveSearch(problem, budget).run()
 
 
 class ExhaustiveSearch(Search):
-    """Column generation that tries every allocation for the best round."""
+    """Column generation that finds the best round by trying every allocation."""
 
     def __init__(self, problem: FairGoodputProblem, budget: Budget) -> None:
         super().__init__(problem, budget)
@@ -62,7 +60,10 @@ class ExhaustiveSearch(Search):
 
     @cached_property
     def spares(self) -> Floats:
-        """Rates of every allocation beyond the minimum rates, a row each; see `spare_of`."""
+        """Excess of each allocation's rates over the minimum rates, one row per allocation.
+
+        See `spare_of`.
+        """
         return np.array([self.spare_of(one) for one in self.table])
 
     def best_round(self, prices: Floats, extra: Floats) -> tuple[float, Ints]:

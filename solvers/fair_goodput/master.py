@@ -26,13 +26,13 @@ from specopt.models.fields import Floats
 from specopt.solvers.fair_goodput.common_rate import slope
 
 ROUNDING = 2e-15
-"""Error of the optimality conditions when only rounding is left, per unit of steepness, with a
+"""Error of the optimality conditions that rounding alone may cause, per unit of steepness, with a
 small margin.
 """
 
 ENOUGH = 1e-10
-"""Relative tolerance of a mixture. If a round exceeds the value of the mixture by more, or a
-minimum rate is missed by more, another attempt is made.
+"""Relative tolerance for a mixture. Another attempt is made if a round exceeds the value of the
+mixture, or a rate falls short of its minimum, by more than this.
 """
 
 INSIDE = 0.995
@@ -60,11 +60,11 @@ class Mixture:
     shares
         Share of each given round.
     extra
-        Multipliers of the minimum rates in the prices of the mixture, at which the mixture has
-        value 1; zero for clients without a minimum rate.
+        Multipliers of the minimum rates in the mixture's prices, at which the mixture has value 1;
+        zero for clients without a minimum rate.
     lack
-        Error of the optimality conditions at the end: the largest excess of a round over the value
-        of the mixture at these prices, or the largest shortfall of a rate in its unit.
+        Final error of the optimality conditions: the largest excess of a round over the value of
+        the mixture at the mixture's prices, or the largest shortfall of a rate in its unit.
     """
 
     shares: Floats
@@ -122,8 +122,9 @@ def best_shares(cost: Floats, rows: Floats, limits: Floats, *free: tuple[float, 
 
 
 def keep_least(rates: Floats, shares: Floats, spare: Floats) -> Floats:
-    """Return shares that reach every minimum rate exactly and are close to the given shares. If
-    the given shares already do, they are returned unchanged.
+    """Return shares that reach every minimum rate exactly and are close to the given shares.
+
+    If the given shares already reach every minimum rate, they are returned unchanged.
     """
     if (spare @ shares >= 0.0).all():
         return shares
@@ -166,14 +167,14 @@ def _checked(
     shares: Floats,
     extra: Floats,
 ) -> Mixture:
-    """Return a mixture with the error of its optimality conditions."""
+    """Return a mixture that includes the error of its optimality conditions."""
     worth = slope(rates @ shares, log_weights, fairness) @ rates + extra @ spare
     short = float((-spare @ shares).max(initial=0.0))
     return Mixture(shares, extra, max(float(worth.max()) - 1.0, short))
 
 
 class _Path:
-    """One run of the method: a point inside the region, and steps along the central path.
+    """A run of the method, with a point inside the region that moves along the central path.
 
     Pairs of variables have the product mu on the path. The first pair is the shares theta and the
     reduced costs z, by which the value of each round falls short of 1. The second pair is the
@@ -217,13 +218,14 @@ class _Path:
         return float(self.theta @ self.z + self.y[self.first :] @ self.s[self.first :])
 
     def here(self, extra: Floats) -> Mixture:
-        """Return the current mixture with the error of its optimality conditions."""
+        """Return the current mixture, including the error of its optimality conditions."""
         shares = self.theta / self.theta.sum()
         return _checked(self.V, self.log_weights, self.fairness, self.spare, shares, extra)
 
     def follow(self, *, careful: bool) -> Mixture:
-        """Return the best mixture found along the path. A careful run uses short steps without a
-        corrector.
+        """Return the best mixture found along the path.
+
+        A careful run uses short steps without a corrector.
         """
         best, waited, least_gap = self.here(np.zeros(len(self.spare))), 0, math.inf
         patience = 10 * PATIENCE if careful else PATIENCE
@@ -237,8 +239,9 @@ class _Path:
         return best
 
     def step(self, *, careful: bool) -> bool:
-        """Make a Newton step towards a smaller gap, following Mehrotra. Return whether the step
-        was made.
+        """Make a Newton step towards a smaller gap by Mehrotra's rule.
+
+        Return whether the step was made.
         """
         newton = _Newton(self)
         N, rows, g = len(self.V), len(self.y), self.fairness
@@ -276,7 +279,7 @@ Direction = tuple[Floats, Floats, Floats, Floats]
 
 
 class _Newton:
-    """Newton's equations at a point of the path, factorised."""
+    """The factorised Newton equations at a point of the path."""
 
     def __init__(self, path: _Path) -> None:
         from scipy.linalg.lapack import dgetrf  # lu_factor calls it with more overhead than work

@@ -1,4 +1,4 @@
-"""Shared parts of the methods of fair goodput: their conditions and the first plan."""
+"""Base class and shared functions of the methods for `fair-goodput`, and the first plan."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class FairGoodputMethod(Method):
 
 
 def admitted(problem: FairGoodputProblem, outcome: Outcome) -> Outcome:
-    """Return an outcome, without its plan and bound if the judge refuses the plan.
+    """Return an outcome, without the plan and the bound if the judge rejects the plan.
 
-    A plan that misses minimum rates by the tolerance of the judge, 1e-9, may be accepted or
-    rejected, depending on rounding.
+    A plan that misses minimum rates by the judge's tolerance, 1e-9, may be accepted or rejected,
+    depending on rounding.
     """
     plan = outcome.plan
     if (
@@ -64,8 +64,10 @@ def admitted(problem: FairGoodputProblem, outcome: Outcome) -> Outcome:
 def offer_first_plan(
     problem: FairGoodputProblem, budget: Budget, region: Region | None = None
 ) -> None:
-    """Offer the best of the plain plans, or the plan with the fewest drafts of a region, if it
-    reaches the minimum rates.
+    """Offer the best plain plan.
+
+    If a region is given and there are minimum rates, offer the region's plan with the fewest drafts
+    instead. Plans that miss a minimum rate are not offered.
     """
     is_free = problem.min_goodput is None
     plans = plain_plans(problem) if is_free or region is None else [plan_of(problem, region.least)]

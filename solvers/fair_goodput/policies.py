@@ -7,18 +7,18 @@
 `Random`      Random-S: every token to a random client; in simulations only
 ============  =====================================================================================
 
-Differences of `Robust` from the paper, and their reasons:
+`Robust` differs from the paper for the following reasons:
 
 * Eq. 3 discounts evidence at a fixed rate, so its estimates never settle, and is 0/0 for a client
   without drafts. `Robust` keeps several estimates ("memories") of each client's acceptance in
-  parallel, over horizons from a few rounds to unlimited. Each memory is weighted by its likelihood
-  of the evidence so far; a share 1/t of the weight is redistributed in round t ("fixed share").
-  Estimates of clients that stay the same converge, and the rate of change of other clients is
-  learned. No horizon needs to be tuned by hand.
+  parallel, over horizons from a few rounds to unlimited. Each memory is weighted by the likelihood
+  that it assigned to the evidence so far; a share 1/t of the weight is redistributed in round t
+  ("fixed share"). The estimates of clients that stay the same converge, and the rate of change of
+  other clients is learned. No horizon needs to be tuned by hand.
 * Eq. 4 smooths realised goodput, whose noise enters the gradient. `Robust` uses the expected
-  mu(alpha-hat, S), and averages over all rounds up to `horizon_rounds` since clients joined or
-  left. If acceptance depends on the position or the round, the ratio of realised to expected tokens
-  corrects the average.
+  mu(alpha-hat, S), and averages over the rounds since clients joined or left, at most
+  `horizon_rounds`. If acceptance depends on the position or the round, the ratio of realised to
+  expected tokens corrects the average.
 * Eq. 5 assumes that all drafts of a round have the same acceptance rate. If some rounds are easier
   than others, or drafts get worse within a round, the acceptance rate depends on the place.
   `Robust` also counts acceptance by place, which is consistent for any kind of rounds, and weights
@@ -86,17 +86,18 @@ from specopt.solvers.fair_goodput.kernels.columns import (
 
 @dataclass(frozen=True, kw_only=True)
 class Robust:
-    """A policy with estimates that converge or follow changes, expected rates, optimism and probes.
+    """A policy with expected rates, optimism, probes, and estimates that converge or follow
+    changes.
 
     Parameters
     ----------
     initial_estimate
         Acceptance rate of a client about which nothing is known.
     prior_tested
-        Number of tested drafts that the initial estimate is equivalent to.
+        Number of tested drafts to which the initial estimate is equivalent.
     memories
-        Horizon of each memory, in rounds of evidence, increasing; an unlimited memory is always
-        added.
+        Horizon of each memory, in rounds with evidence, in increasing order. An unlimited memory is
+        always added.
     reluctance
         Initial weight of a memory, as a share of the weight of the next longer memory.
     optimism
@@ -106,7 +107,7 @@ class Robust:
         Number of rounds without evidence after which a client receives a draft. The number is
         smaller for clients with little evidence; 0 means never.
     horizon_rounds
-        Number of rounds over which fairness looks back.
+        Number of past rounds that fairness takes into account.
     """
 
     name: ClassVar[str] = "robust"
@@ -156,7 +157,7 @@ class Gradient(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Fixed:
-    """Fixed-S: floor(C / N) drafts for every client in every round."""
+    """Fixed-S: every client gets floor(C / N) drafts in every round."""
 
     name: ClassVar[str] = "fixed"
     code: ClassVar[int] = FIXED
@@ -164,8 +165,9 @@ class Fixed:
 
 @dataclass(frozen=True, kw_only=True)
 class Random:
-    """Random-S: every token of the budget to a random client, drawn uniformly; the paper does
-    not specify the distribution.
+    """Random-S: every token of the budget goes to a client drawn uniformly at random.
+
+    The paper does not specify the distribution.
     """
 
     name: ClassVar[str] = "random"
@@ -180,7 +182,7 @@ POLICIES = tuple(NAMED)
 
 
 def options_of(policy: Policy, fairness: float) -> Floats:
-    """Return the ``options`` of the kernel."""
+    """Return the array ``options`` that the kernel expects."""
     options = np.zeros(OPTIONS)
     options[FAIRNESS] = fairness
     if isinstance(policy, Gradient):
@@ -193,8 +195,9 @@ def options_of(policy: Policy, fairness: float) -> Floats:
 
 
 def discounts_of(policy: Policy) -> Floats:
-    """Return the ``discounts`` of the kernel: the discount factor per round of every memory,
-    with the unlimited memory last.
+    """Return the array ``discounts`` that the kernel expects.
+
+    It contains the discount factor per round of every memory, with the unlimited memory last.
     """
     if not isinstance(policy, Robust):
         return np.empty(0)
@@ -204,7 +207,8 @@ def discounts_of(policy: Policy) -> Floats:
 def first_facts(
     policy: Policy, weights: Sequence[float] | Floats, estimates: Sequence[float] | Floats | None
 ) -> Floats:
-    """Return the table of facts of new clients, of which only weights and estimates are known.
+    """Return the table of facts for new clients, whose weights and estimates alone are known.
+
     If the estimates are None, the policy's initial estimate is used.
     """
     memories = len(discounts_of(policy))
@@ -226,7 +230,7 @@ def first_facts(
 
 
 def first_counts(caps: Sequence[int] | Ints) -> Ints:
-    """Return the table of counts of new clients, of which only the caps are known."""
+    """Return the table of counts for new clients, whose caps alone are known."""
     counts = np.zeros((len(caps), COUNTS), np.int64)
     counts[:, CAP] = caps
     return counts

@@ -1,5 +1,5 @@
-"""The region of long-run goodput per round: every x with 1 <= x_i <= f_i(s_i), s >= 0, sum s_i <= C
-(paper 5, Eq. 2).
+"""The region of long-run goodput per round, which contains every x with 1 <= x_i <= f_i(s_i),
+s >= 0 and sum s_i <= C (paper 5, Eq. 2).
 
 f_i interpolates mu_i linearly at the integers. Every such mean allocation s is a mixture of integer
 allocations within the budget. Systematic sampling of the fractional parts constructs a mixture in
@@ -22,17 +22,17 @@ from specopt.models.problem import TOLERANCE
 from specopt.models.result import Conflict
 
 UNIT = 1 << 52
-"""Number of units per token: fractional parts are integers in these units. Shares are then
-exact, and no entry exceeds the budget by rounding.
+"""Number of units per token. Fractional parts are integers in these units, so shares are exact and
+rounding cannot make an entry exceed the budget.
 """
 
 SNAP = 1 << 8
-"""Distance in units below which a fractional part is rounded to 0 or 1."""
+"""Distance from 0 or 1, in units, below which a fractional part is rounded to 0 or 1."""
 
 
 LAST_DIGITS = 2.0**-51
-"""Relative rounding error of a computed minimum rate. Where another token gains less than this
-error, the error would correspond to many tokens.
+"""Relative rounding error of a computed minimum rate. If another token gains less than this error,
+the error would correspond to many tokens.
 """
 
 
@@ -42,9 +42,10 @@ class Region:
 
     Parameters
     ----------
-    least, most
-        Minimum draft tokens, needed for the minimum rate, and maximum draft tokens, allowed by the
-        cap and the budget.
+    least
+        Draft tokens that each client needs to reach its minimum rate.
+    most
+        Maximum draft tokens of each client, given its cap and the budget.
     """
 
     least: Floats
@@ -60,7 +61,7 @@ def region_of(problem: FairGoodputProblem) -> Region:
     Raises
     ------
     Infeasible
-        If no allocation is allowed, with the reason by client and number.
+        If no allocation is allowed. The message names the clients and the amounts.
     """
     most = problem.max_tokens.astype(np.float64)
     if problem.min_goodput is None:
@@ -73,7 +74,7 @@ def region_of(problem: FairGoodputProblem) -> Region:
         raise too_high("round", short, due[short], best[short], notes)
 
     def needed(part: float) -> tuple[Floats, float]:
-        """Return the draft tokens that a fraction of the minimum rates needs, by client and in
+        """Return the draft tokens needed for a fraction of the minimum rates, by client and in
         total.
         """
         least = tokens_for(rates, np.minimum(part * due, best) - LAST_DIGITS * due, most)
@@ -86,7 +87,9 @@ def region_of(problem: FairGoodputProblem) -> Region:
     if needed(low)[1] > problem.budget_tokens:
         order = np.argsort(-least, kind="stable")
         order = order[least[order] > 0]
-        parts = [f"client {i} {least[i]:.6g} for {due[i]:.6g} tokens per round" for i in order[:3]]
+        parts = [
+            f"client {i} needs {least[i]:.6g} for {due[i]:.6g} tokens per round" for i in order[:3]
+        ]
         raise Infeasible(
             f"the minimum rates need {total:.6g} draft tokens per round, but only"
             f" {problem.budget_tokens} are available: "
@@ -111,7 +114,8 @@ def too_high(
 ) -> Infeasible:
     """Return the error that names clients that cannot reach their minimum rates even alone.
 
-    `best` contains the largest rates of the clients; a note follows each of them.
+    `best` contains the largest possible rate of each client, and `notes` the words that follow each
+    of these rates in the message.
     """
     rows = list(zip(clients.tolist(), needs.tolist(), best.tolist(), notes, strict=True))
     parts = [
@@ -128,11 +132,11 @@ def too_high(
 
 
 def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Floats:
-    """Return the smallest mean draft tokens s with f(s) = goodput, for rates that `most` tokens
-    reach.
+    """Return the smallest mean draft tokens s with f(s) = goodput.
 
-    The server's own token and the first draft are subtracted from both sides. Otherwise their
-    digits would hide the gains of the other tokens at low acceptance.
+    The goodput must be attainable with `most` tokens. The server's own token and the first draft
+    are subtracted from both sides, because their digits would otherwise hide the gains of the other
+    tokens at low acceptance.
     """
     gain = goodput - 1.0
     short = largest_where(lambda tokens: gain_of(acceptance_rates, tokens) < gain, most - 1.0)
@@ -165,8 +169,9 @@ def gain_of(acceptance_rates: Floats, tokens: Floats) -> Floats:
 
 
 def plan_of(problem: FairGoodputProblem, tokens: Floats) -> FairGoodputPlan:
-    """Return the plan, per round, that realises mean draft tokens by systematic sampling of
-    their fractional parts.
+    """Return a plan whose mean draft tokens per round are the given ones.
+
+    The fractional parts are realised by systematic sampling.
     """
     whole, part = in_units(tokens, problem.budget_tokens)
     fraction = part / UNIT
@@ -179,8 +184,9 @@ def plan_of(problem: FairGoodputProblem, tokens: Floats) -> FairGoodputPlan:
 
 
 def in_units(tokens: Floats, budget_tokens: int) -> tuple[Ints, Ints]:
-    """Split mean draft tokens into integers and fractional parts in units, so that their exact
-    sum respects the budget.
+    """Split mean draft tokens into integers and fractional parts, the latter in units.
+
+    The exact sum does not exceed the budget.
     """
     floor = np.floor(tokens)
     whole = floor.astype(np.int64)

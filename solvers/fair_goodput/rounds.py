@@ -1,5 +1,5 @@
-"""Rounds in real time: the best single allocation per second, computed exactly, and plans made of a
-few rounds.
+"""Rounds and their durations: the best single allocation per second, computed exactly, and plans
+that consist of a few rounds.
 
 A round lasts max_i(S_i draft_i + network_i) + overhead + verify sum S. Once the time at which
 drafting ends is fixed, every client has a cap, and choosing tokens by decreasing gain is optimal.
@@ -25,8 +25,8 @@ SECONDS_PER_TOKEN = 3e-7
 
 
 def best_sum(problem: FairGoodputProblem, prices: Floats, budget: Budget) -> tuple[float, Ints]:
-    """Return an allocation that maximises the sum of prices x rates per second, and an upper
-    bound on this sum, tight up to a few last digits.
+    """Return an allocation that maximises the sum of prices x rates per second, and an upper bound
+    on the maximum that is tight except for the last digits.
     """
     kernels = budget.load("fair_goodput.dual")
     assert problem.draft_seconds_per_token is not None and problem.network_seconds is not None
@@ -35,7 +35,7 @@ def best_sum(problem: FairGoodputProblem, prices: Floats, budget: Budget) -> tup
     rates, base = problem.acceptance_rates, float(prices.sum())
     shortest = problem.round_seconds(np.zeros(problem.clients, np.int64))
     # Tokens are left out if they finish so late, or gain so little, that rounds without drafts
-    # yield more in the same time.
+    # would yield more in the same time.
     with np.errstate(divide="ignore", invalid="ignore"):
         end = float((prices / (1.0 - rates)).sum()) * shortest / base
         end -= problem.verify_overhead_seconds
@@ -72,8 +72,8 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
     """Return the single allocation with the largest utility.
 
     For a steep utility, the contributions of tokens and of seconds may each leave the
-    floating-point range even if the utility of rates does not. Both are therefore measured in units
-    near the middle of their range.
+    floating-point range even if the utility of rates does not. Both contributions are therefore
+    measured in units near the middle of their ranges.
     """
     assert problem.network_seconds is not None
     assert problem.verify_overhead_seconds is not None
@@ -105,7 +105,7 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
     )
 
     def per_second(values: Floats, end: float) -> Floats:
-        """Return the utility of rounds of 0, 1, ... tokens, from the values of the tokens."""
+        """Return the utility of rounds with 0, 1, ... tokens, given the values of the tokens."""
         lasts = (end + verifying[: len(values)]) / seconds
         return values - np.log(lasts) if g == 1.0 else values * lasts ** (g - 1.0)
 
@@ -114,7 +114,7 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
     for limit in [least, *np.unique(finish[finish > least]).tolist()]:
         budget.check()
         if per_second(prefix[: room + 1], limit).max() <= best:
-            break  # no later end is better, either
+            break  # later ends are not better either
         able = finish <= limit
         if g > 1.0:  # summing a steep utility from zero tokens would lose its digits
             values = (prefix[1:] - np.cumsum(np.where(able, 0.0, gain)))[able]
@@ -128,9 +128,9 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
 
 
 def token_gain(rates: Floats, tokens: Floats | Ints, g: float, unit: float = 1.0) -> Floats:
-    """Return the gain in utility, with weight 1, of draft tokens with the given numbers, from 1.
+    """Return the gain in utility, at weight 1, from draft tokens with the given numbers.
 
-    Rates are measured in the given unit.
+    Tokens are numbered from 1, and rates are measured in the given unit.
     """
     before, gain = expected_tokens(rates, tokens - 1) / unit, rates**tokens / unit
     if g == 0.0:
@@ -140,13 +140,16 @@ def token_gain(rates: Floats, tokens: Floats | Ints, g: float, unit: float = 1.0
 
 
 def drafts_of(most: Ints) -> tuple[Ints, Ints]:
-    """Return the client and the number, from 1, of every draft token up to each client's limit."""
+    """Return the client and the number of every draft token up to each client's limit.
+
+    The tokens of each client are numbered from 1.
+    """
     clients = np.repeat(np.arange(len(most)), most)
     return clients, np.arange(len(clients)) - np.repeat(np.cumsum(most) - most, most) + 1
 
 
 def finish_of(problem: FairGoodputProblem, clients: Ints, tokens: Ints) -> Floats:
-    """Return the times at which tokens of some clients are drafted, from the start of the round."""
+    """Return the times, since the start of the round, at which the clients' tokens are drafted."""
     assert problem.draft_seconds_per_token is not None and problem.network_seconds is not None
     drafting: Floats = tokens * problem.draft_seconds_per_token[clients]
     return drafting + problem.network_seconds[clients]
@@ -160,8 +163,9 @@ def _allocation(problem: FairGoodputProblem, clients: Ints) -> Ints:
 
 
 def useful_drafts(problem: FairGoodputProblem) -> Ints:
-    """Return the number of draft tokens per client that can have an effect, given the cap, the
-    budget and the floating-point range.
+    """Return the maximum number of draft tokens per client that can have an effect.
+
+    The number is limited by the cap, the budget and the floating-point range.
     """
     with np.errstate(divide="ignore"):
         worth = np.floor(np.log(1e-300) / np.log(problem.acceptance_rates))
@@ -176,7 +180,10 @@ def rates_of(problem: FairGoodputProblem, allocation: Ints) -> Floats:
 
 
 def mixture(problem: FairGoodputProblem, shares: Floats, allocations: Ints) -> FairGoodputPlan:
-    """Return the plan that mixes allocations, one per row, with shares of rounds or of time."""
+    """Return the plan that mixes allocations, one per row, with the given shares.
+
+    The shares are shares of rounds or of time.
+    """
     return declared(problem, Schedule.of(shares / shares.sum(), allocations))
 
 
@@ -206,7 +213,7 @@ def same_drafts(problem: FairGoodputProblem, tokens: int) -> FairGoodputPlan:
 
 
 def declared(problem: FairGoodputProblem, schedule: Schedule) -> FairGoodputPlan:
-    """Return the plan of a schedule, with goodput and mean drafts summed entry by entry."""
+    """Return the plan with a schedule, with goodput and mean drafts summed over its entries."""
     goodput, tokens = np.zeros((2, problem.clients))
     rounds = 0.0
     for share, allocation in schedule.allocations():

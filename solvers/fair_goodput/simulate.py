@@ -1,18 +1,18 @@
-"""Simulated rounds of drafting with random acceptances: the rates under a policy, compared with the
-fair optimum.
+"""Simulation of drafting rounds with random acceptances, which compares the rates under a policy
+with the fair optimum.
 
-Every draft of client i is accepted with its rate alpha_i, independently, up to the first rejection;
-the server adds its own token. Rates are fixed, drift, or switch between regimes
-(`AcceptanceProcess`); the policy never sees them. The policy observes the outcome of drafts up to
-the first rejection, as engines report it, or of every draft. Eq. 3 of `gradient` assumes the
+Every draft of client i is accepted independently with the rate alpha_i, up to the first rejection,
+and the server adds its own token. Rates are fixed, drift, or switch between regimes
+(`AcceptanceProcess`); the policy never sees the rates. The policy observes the outcome of drafts up
+to the first rejection, as engines report it, or of every draft. Eq. 3 of `gradient` assumes the
 latter: the verifier knows p and q at every position.
 
 The gap of a run is U(x*) - U(mean over its rounds of mu(true rates, S(t))). The gap uses expected
 rates, so that random acceptances do not hide the quality of the policy's decisions. x* is the
 optimum of `fair-goodput` if rates are fixed. Otherwise x* is the optimum of a program over modes.
-This program describes a policy that knows every mode and serves all modes with common weights, each
-client's rate being averaged over the modes. A finite run may exceed x* if its share of good modes
-is larger.
+This program describes a policy that knows every mode and serves all modes with common weights,
+where each client's rate is averaged over the modes. A finite run may exceed x* if its share of good
+modes is larger.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Benchmark:
     Parameters
     ----------
     goodput
-        x*, the tokens per round of each client.
+        Tokens per round of each client, x*.
     utility
         Upper bound on the utility of any policy.
     slack
@@ -75,11 +75,11 @@ class Benchmark:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GoodputSimulation(Simulation):
-    """The rates of the clients, run by run, at the checkpoints.
+    """The clients' rates at the checkpoints of every replication.
 
-    `estimates` contains the "utility" of the mean expected rates over all rounds, its
-    "gap_to_optimum", and realised tokens per round. "tokens_per_round" is the total of all clients,
-    and "least_tokens_per_round" that of the client with the fewest tokens.
+    `estimates` contains the "utility" of the mean expected rates over all rounds, the
+    "gap_to_optimum" of this utility, and realised tokens per round: "tokens_per_round" is the total
+    over all clients, and "least_tokens_per_round" is the minimum over the clients.
 
     Parameters
     ----------
@@ -88,17 +88,17 @@ class GoodputSimulation(Simulation):
     rounds
         Number of rounds of every replication.
     benchmark
-        Optimum with which policies are compared; `model` is its utility.
+        Optimum with which policies are compared; `model` is the utility of this optimum.
     problem
-        Budget, weights, fairness and caps. Its acceptance rates are those of the first round and
-        the first regime.
+        Problem with the budget, weights, fairness and caps, and with the acceptance rates of the
+        first round in the first regime.
     checkpoints
-        Numbers of rounds after which sums are kept, increasing.
+        Numbers of rounds after which sums are kept, in increasing order.
     expected, realised
-        Sums of mu(true rates, S(t)), and of tokens, up to each checkpoint; shape (replications,
-        checkpoints, N).
+        Sums of mu(true rates, S(t)) and sums of tokens up to each checkpoint, both with shape
+        (replications, checkpoints, N).
     allocations
-        Draft tokens of every round, shape (replications, rounds, N); empty unless recorded.
+        Draft tokens in every round, shape (replications, rounds, N); empty unless recorded.
     """
 
     kind = FairGoodputProblem.kind
@@ -118,7 +118,7 @@ class GoodputSimulation(Simulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """The length of replications, the clients, and the meaning of the model."""
+        """Descriptions of the length of replications, the clients, and the model."""
         return {
             "replications": f"{self.rounds} rounds each",
             "clients": (
@@ -128,8 +128,9 @@ class GoodputSimulation(Simulation):
         }
 
     def mean_rates(self, start: int = 0, stop: int | None = None) -> Floats:
-        """Return the mean rates over rounds start + 1 to stop, shape (replications, N). Each
-        argument must be 0 or a checkpoint.
+        """Return the mean rates over rounds start + 1 to stop, with shape (replications, N).
+
+        Each argument must be 0 or a checkpoint.
         """
         stop = int(self.checkpoints[-1]) if stop is None else stop
         first = 0.0 if start == 0 else self.expected[:, self._place(start)]
@@ -143,8 +144,9 @@ class GoodputSimulation(Simulation):
         )
 
     def utility_curve(self) -> Floats:
-        """Return the utility of the mean rates up to each checkpoint, averaged over replications
-        (Figure 4).
+        """Return the utility of the mean rates up to each checkpoint (Figure 4).
+
+        The utility is averaged over replications.
         """
         curve: Floats = _utility(self.problem, self.expected / self.checkpoints[:, None]).mean(
             axis=0
@@ -168,7 +170,7 @@ def benchmark(workload: GoodputWorkload) -> Benchmark:
         return Benchmark(
             goodput=outcome.plan.goodput, utility=outcome.bound, slack=outcome.bound - utility
         )
-    # All modes share common weights: the slope of the utility at the mean over modes.
+    # All modes share the same weights: the slope of the utility at the mean over modes.
     modes, known = process.modes(), [np.ones(problem.clients)]
     drafts = np.empty(problem.clients, np.int64)
     while True:
@@ -201,19 +203,19 @@ def simulate(
     record: bool = False,
     optimum: Benchmark | None = None,
 ) -> GoodputSimulation:
-    """Simulate rounds under a policy, many times.
+    """Simulate many replications of rounds under a policy.
 
     Parameters
     ----------
     workload
         Clients and their shared budget.
     policy
-        Policy: "robust", "gradient", "fixed", "random", or one of them with options. Alternatively
+        Policy: "robust", "gradient", "fixed", "random", or one of these with options. Alternatively
         a `specopt.Policy`, which receives a `State`, returns the draft tokens of every client, and
         learns from an `Outcome`.
     seed
-        Random seed. The same seed gives every draft the same random outcome under any policy, so
-        differences between policies are paired.
+        Seed of the random numbers. With the same seed, every draft has the same random outcome
+        under any policy, so differences between policies are paired.
     replications
         Number of replications.
     callback
@@ -222,13 +224,14 @@ def simulate(
     rounds
         Number of rounds of each replication.
     checkpoints
-        Rounds after which sums are kept, increasing. None means after every round, or about 1000
+        Rounds after which sums are kept, in increasing order. None means every round, or about 1000
         evenly spaced rounds if there are more.
     initial_estimates
-        First estimate of each client's acceptance rate; None means the policy's own.
+        Initial estimate of each client's acceptance rate; None selects the policy's initial
+        estimate.
     every_draft
         Whether the policy observes the outcome of every draft, or only up to the first rejection.
-        None means every draft for `gradient`, and up to the first rejection for the others.
+        None means every draft for `gradient`, and up to the first rejection for other policies.
     record
         Whether to keep every allocation.
     optimum
@@ -316,10 +319,15 @@ class State:
     Parameters
     ----------
     round
-        Number of the round, from 0.
-    budget_tokens, caps, weights, fairness
-        Draft tokens available in a round, maximum tokens and weight of every client, and the
-        fairness.
+        Number of the round, counted from 0.
+    budget_tokens
+        Maximum number of draft tokens in a round.
+    caps
+        Maximum number of draft tokens of every client.
+    weights
+        Weight of every client.
+    fairness
+        Fairness parameter of the utility.
     """
 
     round: int
@@ -335,11 +343,14 @@ class Outcome:
 
     Parameters
     ----------
-    drafted, accepted
-        Number of tokens of every client that were drafted, and that were accepted up to the first
-        rejection.
-    tested, right
-        Number of drafts whose outcome is known, and number of those that were accepted.
+    drafted
+        Number of drafted tokens of every client.
+    accepted
+        Number of drafts of every client that were accepted before the first rejection.
+    tested
+        Number of drafts of every client whose outcome is known.
+    right
+        Number of tested drafts of every client that were accepted.
     """
 
     drafted: Ints
@@ -379,7 +390,7 @@ def _twin(policy: OwnPolicy, workload: GoodputWorkload, run: int) -> Any:
 
 
 def _utility(problem: FairGoodputProblem, rates: Floats) -> Floats:
-    """Return the utility of the rates of all clients, which are on the last axis."""
+    """Return the utility of rates whose last axis runs over all clients."""
     g = problem.fairness
     total: Floats = (
         problem.weight * (np.log(rates) if g == 1.0 else rates ** (1.0 - g) / (1.0 - g))

@@ -1,5 +1,5 @@
-"""The round with the largest weighted sum of rates per second, found by trying every time at
-which drafting may end.
+"""The method `threshold-greedy`: the round with the largest weighted sum of rates per second, found
+by trying every time at which drafting may end.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class ThresholdGreedy(FairGoodputMethod):
-    """Find the best round for the weighted sum, by a greedy choice for each time at which drafting
-    may end.
+    """Find the round with the largest weighted sum by a greedy choice for each time at which
+    drafting may end.
     """
 
     name = "threshold-greedy"

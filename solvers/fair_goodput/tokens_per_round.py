@@ -1,4 +1,4 @@
-"""The fair optimum per round, evaluated per second. The method ignores the duration of rounds."""
+"""The fair optimum per round, evaluated per second by a method that ignores round durations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from specopt.solvers.method import Condition, Method, Outcome
 
 
 def _out_of_range(method: Method, problem: FairGoodputProblem) -> str | None:
-    """Return why the utility of rates per round cannot be computed, or None."""
+    """Return the reason why the utility of rates per round cannot be computed, or None."""
     try:
         per_round(problem)
     except InvalidInput:
@@ -49,8 +49,9 @@ class TokensPerRound(FairGoodputMethod):
     )
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Solve per round, and convert to shares of time: the number of rounds of each kind is
-        kept, so long rounds take a larger share of the time.
+        """Solve the problem per round, and convert the shares of rounds to shares of time.
+
+        The number of rounds of each kind is kept, so long rounds take a larger share of the time.
         """
         offer_first_plan(problem, budget)
         plan, bound = fair_per_round(problem, budget)
@@ -59,8 +60,9 @@ class TokensPerRound(FairGoodputMethod):
 
 
 def per_round(problem: FairGoodputProblem) -> FairGoodputProblem:
-    """Return the problem with rates per round and without minimum rates, if its utility is in
-    range.
+    """Return the problem with rates per round and without minimum rates.
+
+    The utility of the returned problem must be in the floating-point range.
     """
     return dataclasses.replace(problem, per="round", min_goodput=None)
 
@@ -69,7 +71,7 @@ def fair_per_round(problem: FairGoodputProblem, budget: Budget) -> tuple[FairGoo
     """Return the plan per second that results from the optimum per round, and a bound per second.
 
     Every round lasts at least T, the duration of a round without drafts. Rates per second are
-    therefore at most 1 / T times some rates per round.
+    therefore at most 1 / T times feasible rates per round.
     """
     counted = per_round(problem)
     best = optimise(counted, region_of(counted), budget)

@@ -1,12 +1,13 @@
-"""The cache folder for compiled kernels. This module does not import Numba, whose import is slow.
+"""The cache directory for compiled kernels. This module does not import Numba, whose import is
+slow.
 
-Numba detects changes to the file that defines a function, but not to files whose functions that
-function calls. The folder is therefore named after a digest of all kernel sources, the Numba
-version and the Python version. A change to any kernel source starts a new folder.
+Numba detects changes to the file that defines a function, but not to the files of other functions
+that this function calls. The directory is therefore named after a hash of all kernel sources, the
+Numba version and the Python version. A change to any kernel source starts a new directory.
 
-The folder is created in ``NUMBA_CACHE_DIR`` if that is set, otherwise in the cache folder of the
-user. It is never placed beside the sources, because an installation may be read-only. Because the
-cache contains executable code, a folder to which other users may write is not used.
+The directory is created in ``NUMBA_CACHE_DIR`` if that variable is set, and otherwise in the user's
+cache directory. It is never placed next to the sources, because an installation may be read-only.
+Because the cache contains executable code, a directory to which other users may write is not used.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ NO_CACHE = (
 """Part of a message: how often kernels are compiled if there is no cache, and the remedy."""
 
 KEPT_SECONDS = 30 * 24 * 3600
-"""Time in seconds after its last modification at which a cache of other sources is removed."""
+"""Time since the last modification, in seconds, after which a cache of other sources is removed."""
 
 
 @cache
 def digest() -> str:
-    """Return a short digest of all kernel sources, the Numba version and the Python version."""
+    """Return a short hash of all kernel sources, the Numba version and the Python version."""
     solvers = Path(__file__).parents[1]
     paths = sorted({*solvers.glob("kernels/*.py"), *solvers.glob("*/kernels/*.py")})
     sources = {str(path.relative_to(solvers)): path.read_bytes() for path in paths}
@@ -42,9 +43,9 @@ def digest() -> str:
 
 @cache
 def folder() -> Path | None:
-    """Return the cache folder, creating it if necessary.
+    """Return the cache directory, and create it if necessary.
 
-    Return None if there is no folder to which only this user can write.
+    Return None if there is no directory to which only this user can write.
     """
     given = os.environ.get("NUMBA_CACHE_DIR")
     try:
@@ -56,19 +57,19 @@ def folder() -> Path | None:
             found.mkdir(mode=0o700, exist_ok=True)
             _forget_old(root)
         return found if _is_ours(root) and _is_ours(found) and os.access(found, os.W_OK) else None
-    except (OSError, RuntimeError):  # the path is invalid, or the user has no home folder
+    except (OSError, RuntimeError):  # the path is invalid, or the user has no home directory
         return None
 
 
 def _of_user() -> Path:
-    """Return the folder of specopt within the cache folder of the user."""
+    """Return specopt's directory inside the user's cache directory."""
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "specopt"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "specopt"
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether only this user can write to a folder."""
+    """Return whether only this user can write to a directory."""
     status = path.lstat()
     return not hasattr(os, "getuid") or (
         status.st_uid == os.getuid() and not status.st_mode & 0o022

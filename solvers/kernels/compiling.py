@@ -1,4 +1,4 @@
-"""The list of kernels, notifications about their compilation, and the time spent on it.
+"""The list of kernels, notifications about their compilation, and the time that compilation takes.
 
 Importing this module does not import Numba.
 """
@@ -27,8 +27,8 @@ class _Meter(threading.local):
 
 
 meter = _Meter()
-"""Time that this thread has spent in `metered` code, in seconds, and the function that it calls
-before it compiles a kernel.
+"""Time that the current thread has spent in `metered` code, in seconds, and the function that the
+thread calls before compiling a kernel.
 """
 
 

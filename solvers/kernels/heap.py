@@ -1,8 +1,8 @@
 """A binary min-heap of (moment, number) pairs.
 
-Simulations use it as an event queue, and the methods for fair goodput use it to sort gains and
-losses. Entry 0 is the earliest event; if several events have the same moment, the event with the
-smaller number comes first. The heap occupies the first `size` entries of two arrays, which the
+Simulations use the heap as an event queue, and the methods for fair goodput use it to sort gains
+and losses. Entry 0 is the earliest event; if several events have the same moment, the event with
+the smaller number comes first. The heap occupies the first `size` entries of two arrays, which the
 caller allocates.
 """
 
@@ -48,7 +48,7 @@ def place(moments, numbers, size, k, moment, number):
     while 2 * k + 1 < size:
         child = 2 * k + 1
         other = child + 1
-        # This repeats the code of `before`, so that numbers are read only if there is a tie. It
+        # This repeats the code of `before`, so that numbers are read only if there is a tie. This
         # saves a quarter of the time of a simulation.
         if other < size and (
             moments[other] < moments[child]

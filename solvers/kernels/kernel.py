@@ -6,8 +6,8 @@ module compiles nothing. The first call of a kernel compiles exactly the declare
 loads them from the cache. Values that belong together are passed as one argument: a `record`, or an
 array of `rows`. A short call runs in the interpreter if compilation would take far longer.
 
-Numba stores compiled code in the folder that `cache.py` determines. The name of this folder depends
-on all kernel sources, so kernels may import kernels and helpers from other files.
+Numba stores compiled code in the directory that `cache.py` determines. That directory's name
+depends on all kernel sources, so kernels may import kernels and helpers from other files.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from specopt.solvers.kernels.cache import folder
 from specopt.solvers.kernels.compiling import announced, meter, metered
 
 MAX_INTERPRETED = 300_000
-"""Number of steps of a kernel that the interpreter runs per process, which takes about 0.3 s. After
-that, the kernel is compiled.
+"""Maximum number of steps of a kernel that the interpreter runs per process, which takes about
+0.3 s. After that, the kernel is compiled.
 """
 
 _lock = threading.RLock()
 _named: dict[str, Any] = dict(vars(types))
-"""Types by their names in signatures: the types of Numba, records and rows."""
+"""Types by their names in signatures: Numba's types, records and rows."""
 
 
 class Kernel:
@@ -123,7 +123,7 @@ class Kernel:
                 found = njit(cache=bool(cache), nogil=self._nogil, no_cfunc_wrapper=True)(
                     self.py_func
                 )
-            # level 3 would make compilation a seventh slower
+            # optimisation level 3 would make compilation a seventh slower
             with _set(OPT=type(numba.config.OPT)(2)), _without_collection():
                 for signature in self.declared:
                     found.compile(signature)
@@ -137,7 +137,7 @@ class Kernel:
 
 @contextmanager
 def _set(**values: Any) -> Iterator[None]:
-    """Change settings of Numba while the enclosed code runs."""
+    """Change Numba settings while the enclosed code runs."""
     settings = vars(numba.config)
     before = {name: settings[name] for name in values}
     settings.update(values)
@@ -163,7 +163,7 @@ def _without_collection() -> Iterator[None]:
 
 
 def with_fields(argument: Any) -> Any:
-    """Return an argument whose row fields are attributes also in interpreted code."""
+    """Return an argument whose row fields are accessible as attributes in interpreted code, too."""
     if isinstance(argument, tuple):
         return argument._make(map(with_fields, argument))  # type: ignore[attr-defined]
     has_fields = isinstance(argument, np.ndarray) and argument.dtype.names
@@ -194,8 +194,8 @@ def helper(function: Callable[..., Any], **options: Any) -> Any:
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Return a helper that is inlined at every call site, because it is shorter than the cost of a
-    call.
+    """Return a helper that is inlined at every call site, because a call would cost more than the
+    helper's body.
     """
     return helper(function, forceinline=True)
 

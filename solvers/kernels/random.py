@@ -1,4 +1,4 @@
-"""The random number generator of all kernels: SplitMix64, which can start at any place.
+"""SplitMix64, the random number generator of all kernels, which can start at any place.
 
 A stream is a 64-bit number that increases by `GOLDEN` with every draw. Each value of this number is
 a place, and `mixed` maps every place to a random number. A draw therefore does not depend on

@@ -1,4 +1,4 @@
-"""Baselines for `placement`: draft in a single place, or place clients one by one."""
+"""Baselines for `placement`, which draft in a single place or place clients one at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from specopt.solvers.placement.prepare import Prepared
 
 @dataclass(frozen=True)
 class OnePlace(SimplePlacement):
-    """Base class of the methods that make all drafts in one place."""
+    """Base class of the methods that draft in a single place."""
 
     place: ClassVar[Place]
     source = "own; what deployments without a planner do"
@@ -61,7 +61,7 @@ class GreedyPlacement(SimplePlacement):
     complexity = "O(clients x units x options) evaluations of a unit"
 
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:
-        """Return the patterns that result from placing the clients one by one."""
+        """Return the patterns that result from placing the clients one at a time."""
         return one_by_one(prepared)
 
 

@@ -1,11 +1,11 @@
-"""Boxes: ranges of the periods, or of the waits and loads, at which a unit runs.
+"""Boxes, which are ranges of the periods, or of the waits and loads, at which a unit runs.
 
 Within a box, the load and the cycle of every option are bounded, and the value of a pattern is
 bounded by a linear program. If batches are full (the unit is always busy), a box is a range of
 periods from `low` to `high`. A client joins one of every n passes, where n lies between its values
-at the two ends. Otherwise, a box is a range of summed waits for the passes of other clients,
-together with a range of loads. Every pattern is feasible in the linear program of the box in which
-it runs, and that program does not underestimate its value.
+at the two ends of the range. Otherwise, a box is a range of summed waits for the passes of other
+clients, together with a range of loads. Every pattern is feasible in the linear program of the box
+in which it runs, and that program does not underestimate the pattern's value.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from specopt.solvers.placement.patterns import most_clients
 from specopt.solvers.placement.prepare import Prepared, Side
 
 RATIO = 1.3
-"""Ratio of the ends of the initial boxes. Wider boxes yield weaker bounds, and narrower boxes take
-longer.
+"""Ratio of the ends of the initial boxes. Wider boxes yield weaker bounds; narrower boxes increase
+the running time.
 """
 
 LOADS = (0.0, 1.0, 1.2, 1.6, 2.5, 5.0, 1e300)

@@ -1,4 +1,5 @@
-"""Brute force: enumerate every pattern of every unit and every distribution of clients over units.
+"""Brute force for `placement`, which enumerates every pattern of every unit and every distribution
+of clients over units.
 
 The other methods are tested against this method.
 """

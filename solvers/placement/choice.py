@@ -1,4 +1,4 @@
-"""Choice of the number of units per pattern, by an integer program that HiGHS solves."""
+"""Choice of the number of units per pattern by an integer program, which HiGHS solves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ feasible.
 def all_units(problem: PlacementProblem) -> list[int]:
     """Return the number of units of each verifier and their total, and then the same numbers again.
 
-    The second half applies to the units that are always busy.
+    The second half of the result applies to the units that are always busy.
     """
     units = [one.units for one in problem.verifiers]
     return 2 * [*units, sum(units)]
@@ -40,7 +40,7 @@ def counted(problem: PlacementProblem, verifier: int, is_full: bool = False) -> 
 
 @dataclass(frozen=True)
 class Frame:
-    """A program that contains the rows that every plan satisfies.
+    """A program with the rows that every plan satisfies.
 
     Its columns are the draft units and, for the objective "capacity", the share of clients served.
 
@@ -62,7 +62,7 @@ class Frame:
     drafts: range
 
     def clients(self, side: Side, entries: Iterable[tuple[int, float]]) -> dict[int, float]:
-        """Return the numbers of clients, by row, of pairs of an option and its number."""
+        """Return the number of clients in each row, given pairs of an option and its number."""
         found: dict[int, float] = defaultdict(float)
         for option, amount in entries:
             way = side.ways[option]
@@ -126,7 +126,7 @@ def choose(
     patterns
         Patterns of units, with their values.
     reached
-        Value of the known plan; only a better choice is returned.
+        Value of the best known plan; only a better choice is returned.
     penalty
         Cost per client that is not served; 0 if all clients must be served.
     """

@@ -1,4 +1,4 @@
-"""Simple initial plans: draft in a single place, or place clients one by one."""
+"""Simple initial plans, which draft in a single place or place clients one at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from specopt.solvers.placement.prepare import Prepared
 from specopt.solvers.placement.rounding import Filling
 
 CLIENTS = 2**60
-"""Number of clients of a class if the problem does not limit it: more than fit in the memory of
+"""Number of clients assumed for a class without a limit, which is more than fit in the memory of
 all units.
 """
 
@@ -29,7 +29,7 @@ of clients.
 def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:
     """Yield simple plans, starting with the one that is quickest to build.
 
-    If there are many clients, the plan that places them one by one is omitted.
+    If there are many clients, the plan that places clients one at a time is omitted.
     """
     yield shared(prepared)
     for place in PLACES[:3]:
@@ -57,7 +57,7 @@ def shared(prepared: Prepared) -> Counter[Pattern]:
 
 
 def one_by_one(prepared: Prepared) -> Counter[Pattern]:
-    """Place every client on the unit, and with the option, that increases the objective most.
+    """Place every client on the unit and with the option that increase the objective most.
 
     The next client belongs to the class with the smallest share of placed clients. The result is
     empty if some client cannot be placed. For the objective "capacity", clients are placed until
@@ -91,9 +91,9 @@ def one_by_one(prepared: Prepared) -> Counter[Pattern]:
 def filled(prepared: Prepared, place: Place) -> Counter[Pattern]:
     """Return patterns that serve all clients with drafts from one place.
 
-    Every unit serves a single class and is filled as far as possible. Classes are placed by
-    decreasing weight, and each class uses the verifier and option with the largest value per client
-    on a full unit; ties go to the verifier with the lowest busy power. For the objective
+    Every unit serves a single class and is filled as far as possible. Classes are placed in order
+    of decreasing weight, and each class uses the verifier and option with the largest value per
+    client on a full unit; ties go to the verifier with the lowest busy power. For the objective
     "capacity", the classes share the units equally. The result is empty if some clients cannot be
     served.
     """

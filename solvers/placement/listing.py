@@ -1,4 +1,4 @@
-"""Enumeration of integer patterns by kernels.
+"""Enumeration of integer patterns with compiled kernels.
 
 Among the patterns that serve the same clients, only the most valuable pattern is kept.
 """
@@ -42,7 +42,7 @@ def listed(
     tasks: Iterable[Task],
     is_valued: bool = True,
 ) -> list[Pattern] | None:
-    """Return the patterns of the given boxes of some sides; None if there are more than `most`.
+    """Return the patterns in the given boxes of some sides; None if there are more than `most`.
 
     `clients` is the maximum number of clients per unit, by class. If `is_valued` is False, patterns
     are only counted, and the list is empty.

@@ -1,4 +1,4 @@
-"""Base classes of the placement methods, and helpers that offer plans or explain infeasibility."""
+"""Base classes of the placement methods, with functions to offer plans or explain infeasibility."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from specopt.solvers.placement.patterns import SLACK, Pattern, count_exact, plan
 from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 
 PLAIN_OPTIONS, PLAIN_PATTERNS = 20_000, 3000
-"""Limits for building a plan without compiled code: the number of options, and the number of
-patterns that the judge evaluates.
+"""Limits for building a plan without compiled code: the maximum number of options, and the maximum
+number of patterns that the judge evaluates.
 """
 
 PLAIN_SECONDS = 0.02
@@ -51,7 +51,7 @@ class PlacementMethod(Method):
         return super().bytes_needed(problem) | {"options of clients": 500.0 * most_options(problem)}
 
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Search for a plan, and offer a simple plan if time runs out before a plan is found."""
+        """Search for a plan, and offer a simple plan if the search finds none in time."""
         try:
             return self.search(problem, budget)
         except OutOfTime:
@@ -60,7 +60,7 @@ class PlacementMethod(Method):
             raise
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Solve a problem within a budget, as `run` does in other methods."""
+        """Solve a problem within a budget, in the same way as `run` in other methods."""
         raise NotImplementedError
 
     def plans(self, prepared: Prepared) -> Iterator[Counter[Pattern]]:
@@ -109,7 +109,7 @@ class SimplePlacement(PlacementMethod):
         yield self.patterns(prepared)
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Offer the plan formed by the patterns of the method."""
+        """Offer the plan that consists of the method's patterns."""
         prepared = prepare(problem, budget=budget)
         plan = offer(prepared, self.patterns(prepared), budget)
         said = self.guarantee if plan is None else None
@@ -117,7 +117,7 @@ class SimplePlacement(PlacementMethod):
 
 
 def plain(problem: PlacementProblem) -> PlacementProblem:
-    """Return the problem; drafts are removed if it has too many options for a quick plan."""
+    """Return the problem, without drafts if it has too many options for a quick plan."""
     if most_options(problem) <= PLAIN_OPTIONS:
         return problem
     classes = (

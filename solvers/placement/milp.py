@@ -1,5 +1,5 @@
-"""Readable reference for placement: an integer program over patterns of units, stated in Pyomo and
-solved by HiGHS.
+"""A readable reference for placement: an integer program over patterns of units, formulated in
+Pyomo and solved by HiGHS.
 """
 
 from __future__ import annotations

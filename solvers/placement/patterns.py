@@ -27,7 +27,7 @@ SECONDS_PER_PATTERN = 1e-5
 
 
 Use = tuple[tuple[int, ...], tuple[tuple[int, int, bool, bool], ...]]
-"""Number of clients served by class, and a tuple for every type of draft units in use.
+"""Number of clients served, by class, and a tuple for every type of draft unit in use.
 
 The tuple contains the index of the type, its number of clients, and whether some client reaches its
 largest context and its draft length.
@@ -60,7 +60,7 @@ class Pattern:
         return found
 
     def use(self, prepared: Prepared) -> Use:
-        """Return the clients that a pattern serves and its demand on draft units (see `Use`)."""
+        """Return the clients that the pattern serves and its use of draft units (see `Use`)."""
         drafted = self.drafted(prepared).items()
         types = sorted((d, count, *widest(prepared, self, d)) for d, count in drafted)
         return tuple(self.served(prepared)), tuple(types)

@@ -28,7 +28,7 @@ OBJECTIVES = ("goodput", "fair", "capacity", "cost", "energy")
 EXACT_SIZES = 8
 """Number of clients per draft unit up to which every number has a separate type.
 
-Beyond it, a type covers a range of numbers.
+For larger numbers of clients, each type covers a range of numbers.
 """
 
 RANGE = 1.25
@@ -59,7 +59,7 @@ class DraftType:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """An option in terms of a plan: a class of clients, and where and how its drafts are made."""
+    """An option as it appears in a plan: a class of clients, with the place of its drafts."""
 
     cls: int
     place: Place
@@ -71,7 +71,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Side:
-    """The units of a verifier with at most one drafter running next to them.
+    """The units of a verifier, with at most one drafter running alongside.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ class Side:
     options
         Options of clients on these units, as records for the kernels.
     ways
-        Options in the same order, in terms of a plan.
+        Options in the same order, as they appear in a plan.
     """
 
     verifier: int
@@ -142,7 +142,7 @@ class Prepared:
         return [one.clients for one in self.problem.classes]
 
     def price_of(self, index: int) -> float:
-        """Return the contribution of one unit of a pool to the objective, as a cost."""
+        """Return the cost that one unit of a pool contributes to the objective."""
         pool = self.problem.draft_pools[index]
         prices = {"cost": pool.price_per_second, "energy": pool.busy_watts}
         return prices.get(OBJECTIVES[self.objective], 0.0)

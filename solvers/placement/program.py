@@ -1,4 +1,4 @@
-"""Linear or integer maximisation programs, built column by column and solved by HiGHS."""
+"""Linear and integer maximisation programs, built column by column and solved by HiGHS."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Solution:
-    """The solution of a program by HiGHS.
+    """The solution of a program, as computed by HiGHS.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ class Program:
 
         The objective is divided by `unit`, because the tolerances of HiGHS are absolute. `presolve`
         enables presolving, except for integer programs with a time limit, because presolving may
-        exceed the limit. `work` limits the number of branch-and-bound nodes, in seconds at a fixed
-        rate.
+        exceed the limit. `work` is a limit on branch-and-bound nodes, given in seconds and
+        converted to nodes at a fixed rate.
         """
         import highspy
 

@@ -1,4 +1,4 @@
-"""The exact method for placement.
+"""The method `refined`, which solves placement problems exactly.
 
 If a problem has few patterns of units, all patterns are listed. Otherwise, patterns are generated
 in successively smaller boxes (see `boxes`).
@@ -55,7 +55,7 @@ NARROW = tuple(
 NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)
 """Shares of the gap that listed patterns may lose.
 
-Small shares, which yield few patterns, are tried first.
+Small shares yield few patterns and are tried first.
 """
 
 BOXES = (16, 40)
@@ -77,8 +77,8 @@ class Refined(PlacementMethod):
     on the numbers of units. Each pattern is bounded within a box of periods (or of waits), and the
     boxes become smaller in every round. Plans are found by rounding the fractional numbers of units
     and clients. Once the boxes are small, an integer program chooses among the patterns near the
-    bound. If optimality is still not proven, it finally chooses among all patterns, provided that
-    they number at most a few million.
+    bound. If optimality is still not proven, an integer program finally chooses among all patterns,
+    provided that there are at most a few million.
     """
 
     name = "refined"
@@ -89,7 +89,7 @@ class Refined(PlacementMethod):
     complexity = "patterns in all, or sides x boxes x options per pricing"
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """List all patterns if there are few, and generate patterns otherwise."""
+        """List all patterns if there are few; otherwise, generate patterns."""
         if (simple := plain(problem)) is not problem:
             small = prepare(simple, budget=budget)
             offer(small, shared(small), budget)
@@ -126,8 +126,9 @@ def _listed(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> dict
 
 
 def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> float:
-    """Choose among patterns, offer the resulting plan if it is better than the best plan so far,
-    and return the bound.
+    """Choose among patterns, and offer the resulting plan if it improves on the incumbent.
+
+    Return the bound.
     """
     used, bound = choose(prepared, patterns, _reached(budget))
     if used is not None:
@@ -198,7 +199,7 @@ def _improve(budget: Budget, value: float) -> None:
 
 
 def _round(relaxation: Relaxation, duals: Duals, budget: Budget, numbers: tuple[int, ...]) -> None:
-    """Round a solution of the master program to plans and offer the plans.
+    """Round a solution of the master program to plans, and offer these plans.
 
     Rounding is repeated for each number of boxes in `numbers`.
     """
@@ -217,8 +218,8 @@ def _round(relaxation: Relaxation, duals: Duals, budget: Budget, numbers: tuple[
 def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
     """Improve the bound by best-first branch and bound on the numbers of units.
 
-    These are the total number of units, the number of units of each verifier and, for the objective
-    "energy", the numbers of units that are always busy.
+    The search branches on the total number of units, on the number of units of each verifier and,
+    for the objective "energy", on the numbers of units that are always busy.
     """
     prepared, problem = relaxation.prepared, relaxation.prepared.problem
     first = relaxation.least, relaxation.most, relaxation.last, relaxation.bound

@@ -1,4 +1,5 @@
-"""Bound by fractional patterns: column generation in successively smaller boxes (see `boxes`).
+"""An upper bound from fractional patterns, by column generation in successively smaller boxes (see
+`boxes`).
 
 Every unit uses a pattern that is feasible in the linear program of some box. The master program,
 solved by HiGHS, chooses the number of units that use each pattern. At its dual prices, the best
@@ -102,9 +103,9 @@ class Relaxation:
     value
         Optimal value of the master program.
     missing
-        Number of missing clients and units in its solution.
+        Number of missing clients and units in the solution of the master program.
     used
-        Patterns in its solution, with their numbers of units.
+        Patterns in the solution of the master program, with their numbers of units.
     """
 
     def __init__(self, prepared: Prepared, narrow: float = 1.05, penalty: float = 0.0) -> None:
@@ -141,7 +142,7 @@ class Relaxation:
         return 10.0 * worth
 
     def solve(self, check: Callable[[], None], gap: float) -> Duals:
-        """Add patterns until the relative gap between bound and value is at most `gap`.
+        """Add patterns until the relative gap between the bound and the value is at most `gap`.
 
         Return the dual prices of the last master program.
         """
@@ -159,8 +160,8 @@ class Relaxation:
     def narrow_to(self, narrow: float) -> None:
         """Continue with narrower boxes.
 
-        If the objective depends on rates, the patterns in use are kept, with the lowest value that
-        is possible in their boxes.
+        If the objective depends on rates, the patterns in use are kept with the lowest values that
+        are possible in their boxes.
         """
         objective, kept = self.prepared.problem.objective, []
         for column, _ in self.used if objective in ("goodput", "fair") and not self.missing else ():
@@ -208,7 +209,7 @@ class Relaxation:
     def _search(
         self, cover: Cover, duals: Duals, threshold: float, most: int = PER_SIDE
     ) -> tuple[float, list[Column]]:
-        """Return an upper bound on the patterns of a side at dual prices, and its best patterns.
+        """Return an upper bound on the reduced values of a side's patterns, and the best patterns.
 
         One pattern is returned for each of the `most` best boxes.
         """

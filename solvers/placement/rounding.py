@@ -1,4 +1,4 @@
-"""Rounding of the master program to plans.
+"""Rounding of solutions of the master program to plans.
 
 Units are rounded first, and clients second. Finally, surplus clients are removed and missing
 clients are added.
@@ -27,7 +27,7 @@ OPTIONS = 6
 def whole_units(
     relaxation: Relaxation, duals: Duals, boxes: int, seconds: float
 ) -> Counter[Pattern]:
-    """Return patterns of units that serve nearly all clients.
+    """Return patterns that together serve nearly all clients.
 
     An integer program decides how many units run in each of the `boxes` best boxes, and how many
     clients (a real number) each option serves there. The number of clients of each option is
@@ -124,7 +124,7 @@ def nearest(relaxation: Relaxation) -> list[Pattern]:
 
 
 def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int], ...]]:
-    """Return the entries of units that share the clients of each option evenly."""
+    """Return the entries of units among which the clients of each option are divided evenly."""
     found = Counter[tuple[tuple[int, int], ...]]()
     if not units:
         return found
@@ -141,7 +141,7 @@ def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int],
 
 
 class Filling:
-    """Adds clients to units, or removes clients, at the lowest cost.
+    """Moves that add clients to units, or remove clients, at the lowest cost.
 
     The best move of each unit is cached.
 
@@ -235,7 +235,7 @@ def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
 
 
 def improved(prepared: Prepared, pattern: Pattern) -> Pattern:
-    """Improve a pattern by changing the option of one entry at a time, for the same clients."""
+    """Improve a pattern for the same clients, by changing the option of one entry at a time."""
     best = pattern
     while True:
         prepared.budget.check()

@@ -38,8 +38,8 @@ WARM_UP = 0.25
 class PlacementSimulation(Simulation):
     """The simulated throughput of a plan, together with the judged values.
 
-    `estimates` contains "tokens_per_second" of all clients, and "busy_share", the mean share of
-    time in which the verifier units in use are busy.
+    `estimates` contains "tokens_per_second", the throughput of all clients, and "busy_share", the
+    mean share of time in which the verifier units in use are busy.
 
     Parameters
     ----------
@@ -226,5 +226,5 @@ def _entry(
 
 
 def _passes(drafter: Any, k: int) -> tuple[int, int]:
-    """Return the number of passes in which a drafter drafts k tokens, and the tokens per pass."""
+    """Return the number of passes that a drafter needs for k tokens, and the tokens per pass."""
     return (1, k) if drafter.parallel else (k, 1)

@@ -139,7 +139,7 @@ BROKEN = [
     (
         "fcfs",
         METHOD.format(name="fcfs", body="pass"),
-        "specopt itself has 'fcfs' for verification-batch",
+        "specopt already has 'fcfs' for verification-batch",
     ),
 ]
 

@@ -49,7 +49,7 @@ def test_values_of_a_wrong_type_are_refused_by_name(name: str) -> None:
         (
             "serving-latency/paper-1",
             {"colour": 1},
-            "colour: serving-latency/paper-1 has no such parameter; it has pair, tasks, ",
+            "colour: serving-latency/paper-1 has no such parameter; its parameters: pair, tasks, ",
         ),
         ("draft-allocation/paper-5", {"clients": 4}, "budget: expected one of 24, 28, got 20"),
     ],

@@ -52,7 +52,8 @@ def test_other_lengths_are_refused(tokens: dict[int, float], known: int, asked: 
     assert found.max_drafts == known
     assert found.expected_tokens(known)[0] == 1.0
     with pytest.raises(
-        InvalidInput, match=f"but not of {asked}; allow extrapolation or measure this length"
+        InvalidInput,
+        match=f"but not for drafts of {asked}; allow extrapolation or measure this length",
     ):
         found.expected_tokens(known + 1)
 

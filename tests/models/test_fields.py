@@ -123,7 +123,7 @@ def test_what_is_read_is_written() -> None:
     [
         ({"counts": [1, 0]}, "counts[1]: expected int >= 1, got 0"),
         ({"counts": [1, 2.5]}, "counts[1]: expected int, got 2.5 (float)"),
-        ({"counts": []}, "counts: expected at least 1 entry, got 0"),
+        ({"counts": []}, "counts: expected 1 or more entries, got 0"),
         ({"sizes": [1.0]}, "sizes: expected 2 entries, as in counts, got 1"),
         ({"sizes": "ab"}, "sizes: expected array, got 'ab' (str)"),
         ({"mode": "still"}, "mode: expected one of fast, slow, got 'still'"),

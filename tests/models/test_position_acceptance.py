@@ -58,7 +58,7 @@ def test_limits_of_the_yield_hold_it() -> None:
     assert (low[1:] < mean[1:]).all()
     assert (mean[1:] < high[1:]).all()
     assert PositionAcceptance.constant(0.5).expected_tokens(20)[-1] == pytest.approx(2.0, abs=1e-5)
-    with pytest.raises(InvalidInput, match="known for 2 draft positions, not for 3"):
+    with pytest.raises(InvalidInput, match="known for 2 draft positions, but 3 are needed"):
         found.expected_tokens(3)
 
 

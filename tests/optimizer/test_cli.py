@@ -166,7 +166,7 @@ STATIC = "--method static-batching --option"
     [
         ("--method magic", ["magic", "exact", "algorithm-1"]),
         (f"{STATIC} sise=3", ["sise", "size=8"]),
-        ("--method no-batching --option size=3", ["size", "no options"]),
+        ("--method no-batching --option size=3", ["size", "its options: none"]),
         (f"{STATIC} size=three", ["size", "an integer", "three"]),
         (f"{STATIC} size=0", ["size", "1", "got 0"]),
         (f"{STATIC} size", ["name=value", "'size'"]),

@@ -306,7 +306,7 @@ def test_what_has_no_solution_is_one_message() -> None:
     with pytest.raises(InvalidInput, match="expected a formulation of this problem"):
         plan_of(problem, 3)
     with pytest.raises(
-        InvalidInput, match=r"length: expected an option of the formulation \(it has none\)"
+        InvalidInput, match=r"length: unknown option; options of this formulation: none"
     ):
         formulation(problem, length=3)
     served = generate("serving-latency/paper-1", tasks=3, seed=1)

@@ -265,7 +265,7 @@ def test_a_result_is_no_world(cli: CommandLine) -> None:
     save(solve(generate("draft-allocation/uniform", clients=3, budget=4)), "result.json")
     cli.refuses(
         "simulate result.json --policy online",
-        "expected a problem or a workload, got a result of draft-allocation",
+        "expected a problem or a workload, got a result for a draft-allocation problem",
     )
     save(world("fair-goodput", "fixed"), "workload.json")
     cli("simulate workload.json --policy fixed --replications 2 --param rounds=5")

@@ -93,7 +93,7 @@ def test_runtimes_by_hand(cli: CommandLine) -> None:
         (
             "serving-latency/paper-1",
             {"verify": {}},
-            "draft: expected a runtime, or what fit writes, got None",
+            "draft: expected a runtime or a file written by fit, got None",
         ),
         (
             "serving-latency/paper-1",
@@ -103,13 +103,13 @@ def test_runtimes_by_hand(cli: CommandLine) -> None:
         (
             "verification-batch/mixed",
             {"verify": {"runtime": {}}},
-            "expected an estimator, as fit --form additive",
+            "expected an estimator as written by fit --form additive",
         ),
         (
             "draft-control/paper-3",
             {},
-            "expected a problem of serving-latency, continuous-serving, verification-batch, got"
-            " draft-control",
+            "expected a problem of kind serving-latency, continuous-serving, verification-batch,"
+            " got draft-control",
         ),
     ],
 )

@@ -325,7 +325,7 @@ def test_options_of_another_kind_are_refused() -> None:
     problem = specopt.generate("draft-control/paper-3")
     with pytest.raises(
         specopt.InvalidInput,
-        match=r"devices: .* has no such option \(got 3\); it has iterations",
+        match=r"devices: .* has no such option \(got 3\); its options: iterations",
     ):
         specopt.simulate(problem, "llm-alone", devices=3)
     with pytest.raises(specopt.InvalidInput, match="policy"):

@@ -58,7 +58,7 @@ def test_unknown_methods(small: ServingLatencyProblem) -> None:
     """Tests that a wrong name lists the right ones, and that something else is no method."""
     with pytest.raises(
         Unsupported,
-        match=r"has no method 'exakt', did you mean 'exact'\?; it has .*exact.*algorithm-1",
+        match=r"has no method 'exakt', did you mean 'exact'\?; its methods: .*exact.*algorithm-1",
     ):
         specopt.solve(small, "exakt")
     wrong: Any = 3
@@ -346,7 +346,7 @@ def test_what_is_no_warm_start(
             dataclasses.replace(result, plan=greedy),
             "expected a feasible plan, but bandwidth_share: the shares sum to 2",
         ),
-        (3, "expected a plan for serving-latency, got 3"),
+        (3, "expected a plan for a serving-latency problem, got 3"),
     ):
         with pytest.raises(InvalidInput, match=f"^warm_start: {message}"):
             specopt.solve(small, "exact", warm_start=wrong)  # type: ignore[arg-type]
@@ -542,7 +542,7 @@ def test_plans_are_drawn(small: ServingLatencyProblem, tmp_path: Path) -> None:
     assert (tmp_path / "plan.svg").read_text().startswith("<svg")
     with pytest.raises(InvalidInput, match="the problem of this result is not in memory"):
         dataclasses.replace(result, problem_sha256="0" * 64).plot()
-    with pytest.raises(InvalidInput, match="expected a plan for serving-latency, got 3"):
+    with pytest.raises(InvalidInput, match="expected a plan for a serving-latency problem, got 3"):
         small.plot(3)
 
 

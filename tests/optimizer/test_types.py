@@ -95,16 +95,16 @@ def test_loading_what_is_expected(tmp_path: Path) -> None:
             specopt.DraftAllocationProblem,
             "expected DraftAllocationProblem, got a problem",
         ),
-        (problem, Result, "expected a result, got a problem of verification-batch"),
+        (problem, Result, "expected a result, got a problem of kind verification-batch"),
         (
             solved,
             VerificationBatchProblem,
-            "expected VerificationBatchProblem, got a result of verification-batch",
+            "expected VerificationBatchProblem, got a result of kind verification-batch",
         ),
         (
             solved,
             Result[specopt.DraftAllocationPlan],
-            r"DraftAllocationPlan\], got a result of verification-batch",
+            r"DraftAllocationPlan\], got a result of kind verification-batch",
         ),
     ):
         with pytest.raises(InvalidInput, match=words):

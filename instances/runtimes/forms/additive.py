@@ -43,7 +43,7 @@ class Additive(Form):
         ):
             return short
         return (
-            "expected rows that tell its three features and a constant apart (vary new and cached"
+            "expected rows that distinguish the three features and a constant (vary new and cached"
             " tokens), got columns that are linearly dependent"
         )
 

@@ -31,9 +31,7 @@ def _rows(plan: ServingLatencyPlan) -> Iterator[Row]:
         for i, task in enumerate(members)
     )
     if [task for task, *_ in places] != list(range(tasks)):
-        raise InvalidInput(
-            f"plan.batches: expected each of the {tasks} tasks of bandwidth_share in one batch"
-        )
+        raise InvalidInput(f"plan.batches: expected each of the {tasks} tasks in exactly one batch")
     for place in places:
         yield row(plan, *place, plan.speculation_length)
 

@@ -1,5 +1,5 @@
-"""Draft allocation (paper 5, Eq. 5) with a water level: take all marginals w_i a_i^n above a level,
-within the budget and caps.
+"""Kernels that allocate drafts (paper 5, Eq. 5) by a water level: all marginals w_i a_i^n above a
+level are taken, within the budget and caps.
 
 Token n = 1, 2, ... of client i adds w_i a_i^n to the objective. The marginals of a client decrease,
 so the C largest marginals of all clients form an optimal plan. Marginals are ordered by the
@@ -38,7 +38,7 @@ times) or the bracket (at most 120 times).
 def above(w, a, level, low, high):
     """Return how many of the marginals w a^n, n = 1, 2, ..., exceed a level.
 
-    This number must lie between `low` and `high`.
+    The number must be known to lie between `low` and `high`.
     """
     while low < high:
         middle = high - (high - low) // 2
@@ -64,8 +64,9 @@ def next_marginal(w, a, most, drafts, sign):
 def settle(w, a, most, missing, out):
     """Add the next `missing` tokens in order of decreasing marginal, or remove the last -missing.
 
-    w contains the scaled weights and most the maximum number of tokens per client. out must contain
-    a prefix of the order and is modified in place. Return how many tokens are still missing.
+    `w` contains the scaled weights, and `most` the maximum number of tokens per client. `out` must
+    contain a prefix of that order and is modified in place. Return how many tokens are still
+    missing.
     """
     sign = 1 if missing > 0 else -1
     most_asked = min(abs(missing), len(w))  # upper bound on clients that change
@@ -98,9 +99,9 @@ def find_level(log_w, per_log, most, budget):
     """Return x such that about `budget` marginals exceed exp(x).
 
     The continuous count of client i is max(0, min((log_w - x) per_log - 1/2, most)). Here per_log
-    is -1 / log(a_i), or 0 for clients without marginals, and 1/2 is the average loss from rounding
-    down. For small enough x, the sum of the counts must exceed the budget. Newton steps stay within
-    a bracket; a step that does not halve the error is followed by a bisection.
+    is -1 / log(a_i), or 0 for clients without marginals, and 1/2 is the average loss due to
+    rounding down. For small enough x, the sum of the counts must exceed the budget. Newton steps
+    stay within a bracket; a step that does not halve the error is followed by a bisection.
     """
     high = -np.inf
     low = np.inf
@@ -145,8 +146,8 @@ def find_level(log_w, per_log, most, budget):
 def prepare(weights, rates, budget, caps, w, log_w, per_log, most):
     """Fill in the scaled weights, their logarithms, -1 / log(rate) and the maximum tokens (most).
 
-    Clients that add no value get most = per_log = 0. caps may be empty. Return whether the maximum
-    numbers of all clients fit within the budget together.
+    Clients that add no value get most = per_log = 0. `caps` may be empty. Return whether the
+    maximum numbers of all clients together fit within the budget.
     """
     top = 0.0
     for i in range(len(w)):
@@ -194,7 +195,7 @@ def count_above(w, rates, log_w, per_log, most, x, level, out):
 def allocate(weights, rates, budget, caps, out):
     """Fill `out` with the number of draft tokens of each client, and return their sum.
 
-    The sum is at most the budget. caps contains the maximum per client; if it is empty, only the
+    The sum is at most the budget. `caps` contains the maximum per client; if it is empty, only the
     budget limits the clients. Tokens that would add no value stay unused.
     """
     N = len(weights)

@@ -1,1 +1,1 @@
-"""Compiled code of the methods of `draft-control`."""
+"""Compiled code for the methods of `draft-control`."""

@@ -24,8 +24,8 @@ Policy = record("Policy", lengths="i8[::1]", adaptive="b1", start="i8")
 """A policy: the draft length for each state.
 
 If ``adaptive`` is true, ``start`` is the first length and ``lengths`` is not used. The next length
-is larger by one if all drafts were accepted. Otherwise it is the number of accepted drafts, but at
-least one. It is clipped to the range of draft lengths.
+is larger by one if all drafts were accepted. Otherwise, the next length is the number of accepted
+drafts, but at least one. Every length is clipped to the range of draft lengths.
 """
 
 Learning = record(
@@ -52,8 +52,8 @@ step size k ** -step_power. The exploration probability is linear over the steps
 Learned = record(
     "Learned", values="f8[:, :, ::1]", seen="i8[:, :, ::1]", tokens_and_seconds="f8[::1]"
 )
-"""Both tables of values by state and action, the number of updates of each entry, and the running
-sums of tokens and seconds that define rho.
+"""The two tables of values by state and action, the number of updates of each entry, and the
+running sums of tokens and seconds that define rho.
 """
 
 
@@ -115,7 +115,7 @@ def play(
 
 @helper
 def best_action(first, second):
-    """Return the action with the largest sum of both rows; ties go to the lowest index."""
+    """Return the action with the largest sum of the two rows; ties go to the lowest index."""
     best = 0
     for k in range(len(first)):
         if first[k] + second[k] > first[best] + second[best]:

@@ -1,1 +1,1 @@
-"""Compiled code of the methods of `fair-goodput`."""
+"""Compiled code for the methods of `fair-goodput`."""

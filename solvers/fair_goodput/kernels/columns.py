@@ -1,15 +1,15 @@
-"""The columns of the tables in which a scheduler of fair goodput stores its knowledge, with one row
-per client.
+"""Columns of the tables in which a fair-goodput scheduler stores its information, with one row per
+client.
 
 ``facts`` (float): WEIGHT, ESTIMATE (alpha-hat), GOODPUT (X), PRIOR (the first estimate), PROMISE
 (minimum rate). If rates are per second: DRAFT_SECONDS (of a token), NETWORK_SECONDS and PRESSURE
 (logarithm of the factor that a promise applies to the weight). For `robust` only: MEAN, SLOPE and
 ANCHOR (running means of mu, of its derivative and of the derivative times the estimate); REALISED
 and EXPECTED (total tokens, and their forecast). BY_PLACE is the weight of the hypothesis that
-acceptance depends on the place in a round. From each of HITS, TRIALS and RATES on, PLACES columns
-contain accepted drafts, tested drafts and the rate by place; the last place also covers all later
-places. From MEMORIES on, K columns each contain accepted drafts, tested drafts and weight of every
-memory, with the unlimited memory last.
+acceptance depends on the place in a round. PLACES columns starting at each of HITS, TRIALS and
+RATES contain the accepted drafts, the tested drafts and the rate by place; the last place also
+covers all later places. Three groups of K columns, starting at MEMORIES, contain the accepted
+drafts, the tested drafts and the weight of every memory, with the unlimited memory last.
 
 ``counts`` (int): CAP, IDLE (rounds since the last evidence), ROUNDS (number of rounds over which
 goodput is averaged, up to the horizon), SEEN (rounds with evidence), SILENT (consecutive rounds
@@ -29,17 +29,15 @@ CAP, IDLE, ROUNDS, SEEN, SILENT, COUNTS = range(6)
 FAIRNESS, SMOOTHING, LEARNING, PRIOR_TESTED, PROBE_AFTER, OPTIMISM, RELUCTANCE, OPTIONS = range(8)
 
 LEAST, MOST = 1e-4, 1.0 - 1e-6
-"""Range of the estimates of `robust`: no client is given up, and no client is considered
-perfect.
-"""
+"""Range of the estimates of `robust`, in which no client counts as hopeless and none as perfect."""
 
 FIRST_BY_PLACE, LIKE_BEFORE = 0.03, 16.0
-"""Initial weight of the hypothesis that acceptance depends on the place, and the number of
-tested drafts that the rate of the previous place is equivalent to.
+"""Initial weight of the hypothesis that acceptance depends on the place, and the number of tested
+drafts to which the rate at the previous place is equivalent.
 """
 
 SOON = 16.0
-"""Scale of idle rounds beyond which optimism about a client grows, with the root of the
+"""Number of idle rounds beyond which optimism about a client grows, with the square root of the
 logarithm.
 """
 
@@ -49,13 +47,15 @@ was in the round but has not reported.
 """
 
 PATIENCE, LONGEST_SILENCE = 8, 64
-"""Number of silent rounds after which a client's drafts go to other clients. The client is tried
-with one draft after 8, 16, 32 and 64 silent rounds, then every 64. A client that merely loses
-every fifth report is almost never mistaken for gone.
+"""Number of silent rounds after which a client's drafts go to other clients, and maximum number of
+silent rounds between two trials.
+
+A silent client is tried with one draft after 8, 16, 32 and 64 silent rounds, and then every 64
+rounds. A client that merely loses every fifth report is almost never considered gone.
 """
 
 TELLING = 0.005
-"""Smallest share of a promised rate that a draft must add to be granted for that promise."""
+"""Minimum share of a promised rate that a draft must add to be allocated for that promise."""
 
 FORETOLD = 200.0
-"""Number of tokens, exactly as forecast, with which a client's account of goodput starts."""
+"""Number of tokens, realised exactly as forecast, with which a client's totals start."""

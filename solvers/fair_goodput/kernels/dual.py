@@ -1,4 +1,5 @@
-"""Fair goodput (paper 5): the demand for draft tokens at a price, and bounds that a price proves.
+"""Kernels for fair goodput (paper 5): the demand for draft tokens at a price, and the bounds that a
+price proves.
 
 Notation: a is the acceptance rate, L = log a (-inf for a = 0), w the weight and g the fairness. The
 mean number of draft tokens is s in [lo, hi], and x = f(s) is the goodput. The function f
@@ -19,8 +20,8 @@ from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 Client = rows("Client", a="f8", L="f8", w="f8", lo="f8", hi="f8", n="i8", p="f8", m="f8", s="f8")
 """A client (see the notation above) and the state of its search.
 
-The integer n is the best s rounded up, with p = a^n and m = mu(n). These values change little
-between similar prices, so they are updated without exponentials. If p = 0, then p and m are unknown
+The integer n is the best s rounded up, with p = a^n and m = mu(n). Between similar prices, n, p
+and m change little, so they are updated without exponentials. If p = 0, then p and m are unknown,
 and n is only the start of the search.
 """
 
@@ -97,7 +98,7 @@ def best(n, p, m, w, g, lam, lo, hi):
 
 @kernel("f8(f8, f8, f8, Client[::1])")
 def demands(g, C, lam, clients):
-    """Set s of every client to the best s at a price > 0, and return sum s - C."""
+    """Set the s of every client to its best value at a price > 0, and return sum s - C."""
     total, lost = -C, 0.0
     for i in range(len(clients)):
         client = clients[i]
@@ -136,8 +137,8 @@ def certify(g, C, lam, clients):
     """Return two bounds, from one price, on the gain of any plan over the means s, sum s <= C.
 
     The first bound is the duality gap: max over y of U(y) - price sum s(y) + price C, minus U(x).
-    The second bound is the Frank-Wolfe gap, which replaces U(y) - U(x) by grad U(x) . (y - x). It
-    is at least the largest grad U(x) . (y - x) over all plans y.
+    The second bound is the Frank-Wolfe gap, which replaces U(y) - U(x) by grad U(x) . (y - x) and
+    is at least the maximum of that product over all plans y.
     """
     dual, linear, spare = 0.0, 0.0, C
     for i in range(len(clients)):
@@ -176,8 +177,10 @@ def certify(g, C, lam, clients):
 
 
 Tokens = record("Tokens", finish="f8[::1]", gain="f8[::1]", overhead="f8", per_token="f8", C="i8")
-"""Tokens in order of the time at which they are drafted, with their gains; the duration of
-verification without tokens and per token, in seconds; and the maximum number C of tokens per round.
+"""Tokens in order of the time at which they are drafted, and the limits of a round.
+
+`gain` contains the gain of each token. The other fields are the duration of verification without
+tokens and per token, in seconds, and the maximum number C of tokens per round.
 """
 
 

@@ -1,11 +1,11 @@
-"""Online fair goodput: one round of the scheduler, and simulations of whole runs that use the same
-code.
+"""Kernels for online fair goodput: one round of the scheduler, and simulations of whole runs with
+the same code.
 
 Clients are numbered i = 1..N. As in paper 5, S is the number of draft tokens, alpha the acceptance
-rate, X the smoothed goodput and C the budget. The tables of the module `columns` contain the
-scheduler's knowledge about the clients. Whether draft j of client i in round t of run r is accepted
-is drawn from a number that depends only on (key, r, t, i, j). All policies therefore face the same
-random numbers.
+rate, X the smoothed goodput and C the budget. The tables that the module `columns` describes hold
+the scheduler's information about the clients. Whether draft j of client i in round t of run r is
+accepted is decided by a random number that depends only on (key, r, t, i, j). All policies
+therefore use the same random numbers.
 """
 
 import numpy as np
@@ -71,7 +71,7 @@ World = record(
 
 `rates` contains the acceptance rates [p, r, i] of client i in regime r during round p; the rounds
 are repeated periodically. `transition` and `initial` contain cumulative probabilities of the next
-and the first regime; every client changes regime on its own. `every_draft` tells whether the
+and the first regime; each client changes its regime independently. `every_draft` tells whether the
 verifier judges every draft, as in Eq. 3, or only those up to the first rejection.
 """
 
@@ -102,7 +102,7 @@ def expected_goodput(alpha, drafts):
 
 @helper
 def chance(rates, i, drafts):
-    """Return the probability that the next draft of a client is accepted if all previous ones are.
+    """Return the probability that a client's next draft is accepted if all previous drafts are.
 
     ``rates`` contains acceptance rates by place, that is, by position in the round; the last column
     also applies to all later places.
@@ -112,7 +112,7 @@ def chance(rates, i, drafts):
 
 @helper
 def greedy(weights, rates, firsts, caps, left, drafts):
-    """Allocate the rest of the budget by Eq. 5: always to the draft with the largest marginal.
+    """Allocate the rest of the budget by Eq. 5, always to the draft with the largest marginal.
 
     The marginal of draft j is w times the probability that drafts 1..j are all accepted. The
     marginal of a client's first draft is w times its entry in ``firsts``. ``drafts`` contains the
@@ -173,7 +173,7 @@ def drafts_for(rates, i, rate, behind):
 
 @helper
 def tried(silent):
-    """Return the maximum number of drafts, 0 or 1, after a given number of silent rounds."""
+    """Return how many drafts, 0 or 1, a client may get after a given number of silent rounds."""
     return int(silent & (silent - 1) == 0 or silent % LONGEST_SILENCE == 0)
 
 

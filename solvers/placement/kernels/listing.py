@@ -1,5 +1,5 @@
-"""Enumeration of integer patterns: all patterns that fit in memory, or the patterns near the dual
-prices of a master program.
+"""Kernels that enumerate integer patterns: all patterns that fit in memory, or the patterns near
+the dual prices of a master program.
 
 Among the patterns that serve the same clients, only the most valuable pattern is kept. An item is
 an option that a pattern near the prices may contain.
@@ -40,9 +40,9 @@ Kept = record(
 )
 """Stored patterns and the state of the enumeration.
 
-`slots` is a hash table of the patterns whose size is a power of two; an entry is a row plus 1, or 0
-if it is free. For a paused enumeration, `now` contains the items of the last pattern and their
-numbers of clients, and `left` contains the remaining capacity of every row.
+`slots` is a hash table of the patterns, whose size is a power of two; an entry is a row plus 1, or
+0 if the entry is free. For a paused enumeration, `now` contains the items of the last pattern and
+their numbers of clients, and `left` contains the remaining capacity of every row.
 """
 
 Rules = record("Rules", objective="i8", slack="f8", until="i8", is_valued="b1")

@@ -1,5 +1,5 @@
-"""Event-driven simulation of a placement plan, with continuous batching on verifiers and draft
-units.
+"""Kernels for the event-driven simulation of a placement plan, with continuous batching on
+verifiers and draft units.
 
 A machine is a verifier unit or a draft unit; verifier units are numbered first. When a pass of a
 machine ends, the next pass starts and serves all clients that are waiting there. The random numbers
@@ -31,10 +31,10 @@ PlacedMachine = rows(
 )
 """A machine.
 
-Rows `first` to `last` of `pieces` are the linear pieces of its pass duration, and rows
-`beside_first` to `beside_last` are the pieces of the drafter next to it. This drafter runs
-`beside_passes` passes per round, with `beside_tokens` tokens per sequence in each. Reserved time
-multiplies the duration of a pass by `slowdown`.
+Rows `first` to `last` of `pieces` are the linear pieces of the machine's pass duration, and rows
+`beside_first` to `beside_last` are the pieces of the drafter next to the machine. This drafter runs
+`beside_passes` passes per round, with `beside_tokens` tokens per sequence in each pass. Reserved
+time multiplies the duration of a pass by `slowdown`.
 """
 
 PlacedEntry = rows(
@@ -73,12 +73,11 @@ PlacedClient = rows(
     sent="f8",
     half="f8",
 )
-"""A client: its entry, the machine that verifies, and the machine that drafts, which is -1 if there
-is none.
+"""A client, with its entry, the machine that verifies and the machine that drafts (-1 if none).
 
-The other fields are its state: the machine that the client is at or travels to, the number of
-remaining passes on its draft unit, the next client in the same queue, the time until which its
-device drafts, and half of the round-trip time.
+The other fields are the state of the client: the machine where the client is or to which it
+travels, the number of remaining passes on its draft unit, the next client in the same queue, the
+time until which its device drafts, and half of the round-trip time.
 """
 
 PlacedPlan = record(
@@ -95,7 +94,7 @@ PlacedPlan = record(
 
 @helper
 def batch_seconds(plan, clients, machine, j):
-    """Return the duration, in seconds, of a pass of a machine for a linked list of clients."""
+    """Return the duration of a machine's pass, in seconds, for a linked list of clients."""
     b, m, c = 0, 0, 0
     while j >= 0:
         e = plan.entries[clients[j].entry]

@@ -1,5 +1,5 @@
-"""Kernels for units: the cycles and the value of a unit, bounds on options within a box of periods,
-and the pricing of patterns.
+"""Kernels for units, which compute the cycles and the value of a unit, bounds on options within a
+box of periods, and the best patterns at given prices.
 
 An option is a class of clients with one way to draft. The drafting time may be known only as a
 range, as for a draft unit whose number of clients is known only as a range. In that case, an option
@@ -65,7 +65,7 @@ GOODPUT, FAIR, CAPACITY, COST, ENERGY = range(5)
 
 @helper
 def largest(passes, b, m, c):
-    """Return the pass duration in seconds: the maximum of its linear pieces, or 0 if negative."""
+    """Return the pass duration, in seconds: the maximum of the linear pieces, but at least 0."""
     total = 0.0
     for i in range(len(passes)):
         total = max(total, passes[i, 0] + passes[i, 1] * b + passes[i, 2] * m + passes[i, 3] * c)
@@ -164,7 +164,7 @@ def run(unit, options, trips, chosen, counts, cycles, periods):
 
 @helper
 def worth_of(objective, option, cycle, seconds):
-    """Return the contribution of a client to the objective, with the sign for maximisation."""
+    """Return a client's contribution to the objective, with the sign for maximisation."""
     if objective == GOODPUT:
         return option.weight * option.tokens / cycle
     if objective == FAIR:
@@ -180,7 +180,7 @@ def worth_of(objective, option, cycle, seconds):
     steps=lambda unit, options, trips, objective, chosen, *_: 300 * len(chosen),
 )
 def value(unit, options, trips, objective, chosen, counts, slack):
-    """Return the contribution of a unit to the objective; -inf if the unit is infeasible.
+    """Return a unit's contribution to the objective; -inf if the unit is infeasible.
 
     `chosen` and `counts` are the options and their numbers of clients. The value is maximised, so
     prices and watts are negative. `slack` is the relative tolerance of memory and minimum rates.
@@ -230,7 +230,7 @@ are the ends of a range of loads.
 Column = rows("Column", place="i8", count="i8", worth="f8", bound="f8")
 """A fractional pattern: the index of its box, its number of entries, and its value.
 
-`bound` is the value minus the prices of its clients, as bounded over the box.
+`bound` is an upper bound, over the box, on the value minus the prices of the clients.
 """
 
 Sizes = record("Sizes", base="f8", floor="f8", narrow="f8", threshold="f8", full="f8", classes="i8")
@@ -245,7 +245,7 @@ busy. `classes` is the number of rows that limit the clients of each class; it m
 
 @helper
 def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
-    """Write bounds for one client of every option in a box.
+    """Write bounds that apply to one client of every option in a box.
 
     `worths` receives the maximum contribution to the objective, `shares` the minimum load, and
     `sums` the minimum and maximum wait. The contribution of an option that cannot reach its minimum
@@ -274,7 +274,7 @@ def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
             sums[0, k], sums[1, k] = 0.5 * p * p / (late + p), 0.5 * p * p / (soon + p)
             if box.load_low < 1.0:
                 shares[k] = p / longest
-            else:  # the final batch is below 1, although the load is not
+            else:  # the final batch is smaller than 1, although the load is at least 1
                 shares[k] = 1.0 / passes_per_round(o, trips, sizes.floor, o.latest)
             longest *= max(1.0, box.load_high)
             seconds = device_seconds(o, trips, p, o.soonest)
@@ -303,7 +303,7 @@ also finish its passes in time.
 
 @helper
 def pass_rows(unit, options, period, shares, rows, rhs, size):
-    """Write one row per pair of linear pieces, which limits the work of a pass to the period.
+    """Write one row per pair of linear pieces; each row limits the work of a pass to the period.
 
     Return the number of rows written so far.
     """
@@ -397,8 +397,8 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
     its shortfall is penalised, `LACKING` times as much as any option contributes. The result is
     always an upper bound, and is the optimum if the penalty is large enough. `basis` and `amounts`
     receive one entry per row; the index -1 - r stands for the slack or the shortfall of row r.
-    After many iterations, the first improving option enters, to avoid cycling. Return the optimum;
-    infinity if none is found.
+    After many iterations, the first improving option enters the basis, to avoid cycling. Return the
+    optimum, or infinity if no optimum is found.
     """
     count = len(rows)
     inverse, costs, direction = np.eye(size), np.zeros(size), np.zeros(size)
@@ -461,7 +461,10 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
 
 @helper
 def middle(box, sizes):
-    """Return where to split a box, or 0 if it is narrow, and whether to split its loads."""
+    """Return the point at which to split a box, and whether to split its loads.
+
+    The point is 0 if the box is narrow.
+    """
     low, high = (box.low, box.high) if box.full else (sizes.base + box.low, sizes.base + box.high)
     if (
         not box.full

@@ -52,7 +52,7 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     if largest > measured[-1] and not goal.extrapolate:
         raise InvalidInput(
             f"max_batch: expected at most {measured[-1]}, the largest measured concurrency, got"
-            f" {largest}; measure it, or use extrapolate"
+            f" {largest}; measure that concurrency, or set extrapolate"
         )
     first = 1 if goal.extrapolate else measured[0]
     every = sorted({*measured, *goal.concurrencies})
@@ -133,10 +133,10 @@ def _lengths(known: Sequence[int], goal: Goal) -> tuple[int, ...]:
     most = _FURTHEST * known[-1] if goal.extrapolate else longest
     longest = longest if goal.max_length is None else goal.max_length
     if longest > most:
-        way = "" if goal.extrapolate else ", or use extrapolate"
+        way = "" if goal.extrapolate else ", or set extrapolate"
         raise InvalidInput(
             f"max_length: expected at most {most}, because the longest measured draft is"
-            f" {known[-1]}, got {longest}; measure it{way}"
+            f" {known[-1]}, got {longest}; measure longer drafts{way}"
         )
     allowed = goal.draft_lengths or range(1, longest + 1)
     lengths = tuple(k for k in range(1, longest + 1) if k in allowed)

@@ -108,7 +108,8 @@ class Goal:
         weights = np.array([float(self.weights.get(c, 0.0)) for c in concurrencies])
         if not weights.any():
             raise InvalidInput(
-                "weights: expected a positive weight up to the largest batch, got none"
+                "weights: expected a positive weight for at least one batch size up to the largest"
+                " batch, got none"
             )
         return weights
 

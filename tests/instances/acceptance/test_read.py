@@ -226,7 +226,9 @@ def test_golden_lengths(tmp_path: Path) -> None:
     assert isinstance(found, AcceptanceLengths)
     assert found.expected_tokens(3).tolist() == [1.0, 1.84, 2.51, 2.47]
     assert "2.51 tokens with 2 drafts and 2.47 with 3" in found.notes[0]
-    with pytest.raises(InvalidInput, match="measured for drafts of 1, 3 tokens, but not of 2"):
+    with pytest.raises(
+        InvalidInput, match="measured for drafts of 1, 3 tokens, but not for drafts of 2"
+    ):
         read_acceptance(path, mode="thinking_off").expected_tokens(3)
     wider = read_acceptance(path, mode="thinking_off", extrapolate=True)
     assert wider.expected_tokens(3) == pytest.approx([1.0, 1.92, 2.46, 3.0])

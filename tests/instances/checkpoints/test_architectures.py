@@ -169,5 +169,5 @@ def test_the_note_says_what_it_has(name: str, reason: str) -> None:
     assert found.dense is None and found.notes[0] == (
         f"paper: null, for the papers' cost model knows dense decoders alone, and this has {reason}"
     )
-    with pytest.raises(Unsupported, match="not a dense decoder"):
+    with pytest.raises(Unsupported, match="for dense decoders only"):
         _ = found.exact

@@ -217,12 +217,12 @@ def test_refusals_of_families(name: str, change: str, message: str) -> None:
         ({"text_config": 3}, "text_config: expected an object, got 3"),
         (
             {"hidden_size": 32, "text_config": LLAMA},
-            r"text_config\.hidden_size: 4096 contradicts 32",
+            r"text_config\.hidden_size: 4096 conflicts with 32",
         ),
         ({"num_experts": 8, "text_config": LLAMA}, "num_experts: mixture-of-experts"),
         (
             {"tie_word_embeddings": True, "text_config": LLAMA | {"tie_word_embeddings": False}},
-            r"text_config\.tie_word_embeddings: False contradicts True",
+            r"text_config\.tie_word_embeddings: False conflicts with True",
         ),
         (
             {"tie_word_embeddings": "yes", "text_config": LLAMA},

@@ -96,7 +96,7 @@ def test_cache_of_named_fields(change: dict[str, Any], kv_bytes: int | None) -> 
         assert "kv_bytes_per_token" in found.notes[-1] and "by hand" in found.notes[-1]
         with pytest.raises(
             Unsupported,
-            match="kv_bytes_per_token: cannot be counted for this model; give it by hand",
+            match="kv_bytes_per_token: cannot be counted for this model; specify it by hand",
         ):
             _ = found.kv_bytes_per_token
 

@@ -186,11 +186,11 @@ def test_wrong_units_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "form", "message"),
     [
-        (1, "auto", "expected at least 2 different inputs for it, got 1, in 1 rows"),
+        (1, "auto", r"expected at least 2 different inputs, got 1 \(from 1 rows\)"),
         (1, "linear", "form: linear: expected at least 2 different inputs"),
         (4, "roofline", "form: roofline: expected at least 5 different inputs"),
         (4, "additive", "form: additive: expected at least 5 different inputs"),
-        (8, "additive", "rows that tell its three features .* that are linearly dependent"),
+        (8, "additive", "rows that distinguish the three features .* that are linearly dependent"),
         (8, "cubic", "form: expected one of auto, linear, roofline, additive, got 'cubic'"),
     ],
 )

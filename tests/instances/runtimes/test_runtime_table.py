@@ -43,7 +43,7 @@ def test_filters(tmp_path: Path) -> None:
     assert read(tmp_path, PLAIN, where={"device": "b"}).lines.tolist() == [4]
     assert read(tmp_path, PLAIN, where={"tokens": "2.0"}).lines.tolist() == [3]
     assert read(tmp_path, PLAIN + b"oops,oops,c\n", where={"device": "a"}).rows == (4, 2)
-    with pytest.raises(InvalidInput, match=r"no row has device=c; there are device: a, b"):
+    with pytest.raises(InvalidInput, match=r"no row has device=c; the table contains device: a, b"):
         read(tmp_path, PLAIN, where={"device": "c"})
 
 
@@ -80,7 +80,9 @@ def test_sums_over_layers(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"line 2: expected times that sum to more than 0"):
         read(tmp_path, LAYERS, **columns, repeat=0)
     many = b"layer,tokens,time_us\n" + b"".join(b"%d,%d,1\n" % (i, i) for i in range(7100))
-    with pytest.raises(InvalidInput, match=r"sum-over: expected few values, got 7,100 of 'layer'"):
+    with pytest.raises(
+        InvalidInput, match=r"sum-over: expected a column with few values, got 7,100 in 'layer'"
+    ):
         read(tmp_path, many, **columns)
 
 
@@ -124,7 +126,9 @@ def test_bad_tables_name_line_and_column(tmp_path: Path, data: bytes, message: s
 def test_units_in_names(tmp_path: Path, name: str) -> None:
     """Tests that a column that names another unit than seconds needs its unit said."""
     data = f"tokens,{name}\n1,2\n".encode()
-    with pytest.raises(InvalidInput, match="not in seconds by its name: say the y-unit"):
+    with pytest.raises(
+        InvalidInput, match="does not say that the unit is seconds; specify the y-unit"
+    ):
         read(tmp_path, data, y=(name,))
     assert read(tmp_path, data, y=(name,), y_unit="us").seconds.tolist() == pytest.approx([2e-6])
 

@@ -79,22 +79,22 @@ def test_operations_of_the_table(tmp_path: Path) -> None:
         (
             {"x": ("new", "cached", "flops")},
             {"x_unit": "flops"},
-            "x: three columns are the features",
+            "x: three columns are read as batch features",
         ),
         (
             {"x": ("new", "cached", "flops")},
             {"decoder": DECODER},
-            "x: three columns are the features",
+            "x: three columns are read as batch features",
         ),
         (
             {"x": ("new", "cached", "flops"), "batch": "batch"},
             {},
-            "x: three columns are the features",
+            "x: three columns are read as batch features",
         ),
         (
             {"x": ("flops",), "cached": "cached"},
             {"x_unit": "flops"},
-            "cached: expected no such column",
+            "cached: omit this column",
         ),
     ],
 )

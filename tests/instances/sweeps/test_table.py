@@ -117,7 +117,7 @@ def test_columns_that_nothing_reads_are_left_out(tmp_path: Path) -> None:
         .replace("1\n", "1,H100,3\n"),
     )
     assert found.measurements == read(tmp_path, PLAIN).measurements
-    assert found.notes == ("left out: columns that nothing here reads (gpu, p95_tpot_ms)",)
+    assert found.notes == ("ignored: columns that are not used (gpu, p95_tpot_ms)",)
     header = (
         "concurrency,method,mode,topk,draft_length,output_tokens_per_second,p99_tpot_ms,watts\n"
     )
@@ -147,7 +147,7 @@ def test_columns_that_nothing_reads_are_left_out(tmp_path: Path) -> None:
         ),
         (
             PLAIN.replace("h,o", "h,workload\x1b,o"),
-            r"got 'workload\x1b': rename it, if workload is meant",
+            r"got 'workload\x1b'; rename it if workload is meant",
         ),
         (PLAIN.splitlines()[0], "expected at least one run with its throughput"),
         (FULL + "code,,,none,,4,80\n", "context_tokens: specify it in all rows or in none"),

@@ -163,8 +163,8 @@ def test_problems_are_solved() -> None:
             {},
             "family: expected one of mixed, warm, tight, memory-bou",
         ),
-        ("serving-latency", None, {"tasks": 3}, "tasks: comes from the trace"),
-        ("verification-batch", None, {"requests": 3}, "requests: comes from the trace"),
+        ("serving-latency", None, {"tasks": 3}, "tasks: the value comes from the trace"),
+        ("verification-batch", None, {"requests": 3}, "requests: the value comes from the trace"),
         ("serving-latency", None, {"alpha": 2.0}, "alpha"),
         (
             "serving-latency",

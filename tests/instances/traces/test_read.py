@@ -208,7 +208,7 @@ def test_malformed_objects_name_their_line(path: Path, line: bytes, message: str
         (
             None,
             b"a,b,c\n1,2,3\n",
-            "line 1: expected the columns of a known trace, got 'a,b,c'; known are azure",
+            "line 1: expected the columns of a known trace, got 'a,b,c'; known traces: azure",
         ),
         (None, b"\n\n\x00\x01\x02", "line 3: expected text, got 'a NUL byte'"),
         (None, b"\x80\n", "line 1: expected text in UTF-8, got 'the byte 0x80'"),
@@ -249,7 +249,7 @@ def test_failed_rows(path: Path) -> None:
     refused(
         path,
         HEADER + b"0,5,0\n1,0,5\n",
-        "but all 2 are dropped: 1 with 0 output tokens, 1 with 0 input tokens",
+        "all 2 were dropped: 1 with 0 output tokens, 1 with 0 input tokens",
     )
 
 

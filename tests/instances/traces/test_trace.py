@@ -62,7 +62,7 @@ def test_between() -> None:
 def test_rate() -> None:
     """Tests that the rate counts gaps, and that requests that come at once have none."""
     assert trace().requests_per_second == pytest.approx(0.4)
-    with pytest.raises(InvalidInput, match="more than one time"):
+    with pytest.raises(InvalidInput, match="two distinct arrival times"):
         _ = trace(arrival_seconds=[0.0] * 5).requests_per_second
 
 
@@ -71,7 +71,7 @@ def test_rate() -> None:
     [
         (
             {"arrival_seconds": [0.0, 2.0, 1.0, 3.0, 4.0]},
-            "arrival_seconds: expected seconds that never decrease",
+            "arrival_seconds: expected times that never decrease",
         ),
         ({"arrival_seconds": [0.0, 2.0, 3.0, 3.0, float("nan")]}, "arrival_seconds"),
         ({"input_tokens": [1, 2, 3]}, "input_tokens: expected 5 entries"),

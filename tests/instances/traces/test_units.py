@@ -29,7 +29,7 @@ def test_a_guessed_unit_is_said(tmp_path: Path) -> None:
     bare = '{"timestamp": %s, "input_length": 10, "output_length": 5}\n'
     path.write_text(bare % 0 + bare % 4000)
     guess = read_trace(path).guess
-    assert "in ms, as they are read, its 2 requests arrive within 4 s" in guess
+    assert "read in ms, the 2 requests arrive within 4 s" in guess
     assert read_trace(path, "bailian").guess == ""
     assert read_trace(path, "bailian").duration_seconds == 4000.0
     assert read_trace(path, "mooncake").guess == ""

@@ -184,7 +184,7 @@ def test_violations_say_what_is_wrong(
             {"acceptance_rate": [0.5]},
             "acceptance_rate: expected 2 entries, as in input_tokens, got 1",
         ),
-        ({"output_lengths": "predicted"}, "output_samples: required field is missing"),
+        ({"output_lengths": "predicted"}, "output_samples: missing; required when"),
         (
             {"output_samples": [[1]]},
             r"output_samples\[0\]: expected 2 entries, as in input_tokens, got 1",

@@ -135,7 +135,7 @@ def test_violations() -> None:
     ]
     assert at.evaluate(plan((0, 3), (3, 1))).objective > 0
     for wrong, message in (
-        (plan((1, 3)), "policy: expected 2 entries, one for each of the states, got 1"),
+        (plan((1, 3)), "policy: expected 2 entries, one per state, got 1"),
         (plan((1, 3), (1, 2)), "policy[1].resolution: expected one of 3, 1, got 2"),
     ):
         assert at.violations(wrong) == [message]
@@ -174,13 +174,13 @@ def test_verification_by_length() -> None:
         ),
         (
             {"states": BASE["states"][:1]},
-            "transition: expected 1 rows, one for each of the states, got 2",
+            "transition: expected 1 rows, one per state, got 2",
         ),
         (
             {"distribution_code": "support"},
             (
-                "states[0].distribution_bits: expected 2 entries with the distribution code"
-                ' "support", got none'
+                "states[0].distribution_bits: expected 2 entries because the distribution"
+                ' code is "support", got none'
             ),
         ),
         (

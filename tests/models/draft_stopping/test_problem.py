@@ -164,8 +164,8 @@ def test_what_is_no_plan(start: int, rows: list[list[int]], said: str) -> None:
         (
             {"round_seconds": [1e-3] * 8 + [2e3]},
             (
-                "round_seconds: expected numbers of at most 1,000,000 times the smallest, got 0.001"
-                " and 2000"
+                "round_seconds: expected the largest value to be at most 1,000,000 times the"
+                " smallest, got 2000 and 0.001"
             ),
         ),
     ],

@@ -244,7 +244,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"weights": [1.0]}, "weights: expected 3 entries, as in acceptance_rates, got 1"),
     (
         {"per": "second"},
-        r"draft_seconds_per_token: required field is missing \(per 'second' needs it\)",
+        r"draft_seconds_per_token: missing; required when per is 'second'",
     ),
     (
         SECOND | {"network_seconds": [0.0] * 3, "verify_overhead_seconds": 0.0},

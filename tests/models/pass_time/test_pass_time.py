@@ -94,7 +94,7 @@ def test_a_fits_file_brings_limits_and_model() -> None:
     assert found.has_limits
     low, mid, high = (at(found, 1, 1, which=which) for which in WHICH)
     assert low < mid < high
-    assert "fit it again" in found.notes[0]
+    assert "fit the runtime again" in found.notes[0]
     assert not made(TOKENS).has_limits
 
 

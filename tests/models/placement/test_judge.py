@@ -120,7 +120,9 @@ def test_what_an_objective_needs(objective: str, where: str) -> None:
     lacks.
     """
     least = 0.0 if objective == "capacity" else 1.0
-    with pytest.raises(InvalidInput, match=rf"^{where}: expected > 0 \(objective '{objective}'\)"):
+    with pytest.raises(
+        InvalidInput, match=rf"^{where}: expected > 0 when objective is '{objective}'"
+    ):
         problem_of(
             objective,
             verifiers=[verifier(price_per_second=0.0, idle_watts=0.0, busy_watts=0.0)],

@@ -217,7 +217,7 @@ def test_drafting_needs_its_fields(name: str) -> None:
     """Tests that the draft fields may be left out for autoregressive decoding alone."""
     data = tiny().to_dict()
     del data[name]
-    with pytest.raises(InvalidInput, match=f"^{name}: required field is missing"):
+    with pytest.raises(InvalidInput, match=f"^{name}: missing; required when"):
         ServingLatencyProblem.from_dict(data)
     assert ServingLatencyProblem.from_dict(data | {"mechanism": "autoregressive"}).tasks == 2
 
@@ -315,7 +315,7 @@ GRID = {"batch": [1, 1, 2, 2], "new_tokens": [1, 3, 1, 3], "cached_tokens": [0] 
         ({"arrival_seconds": [0.0] * 3}, "arrival_seconds: unknown field"),
         (
             {"max_output_tokens": 3},
-            "max_output_tokens: expected at least the largest of output_tokens, 4, got 3",
+            "max_output_tokens: expected at least the largest value in output_tokens, 4, got 3",
         ),
         (
             {"rounds": "slowest", "output_lengths": "predicted", "output_samples": [[1, 1]]},
@@ -323,7 +323,7 @@ GRID = {"batch": [1, 1, 2, 2], "new_tokens": [1, 3, 1, 3], "cached_tokens": [0] 
         ),
         (
             {"rounds": "slowest", "max_output_tokens": 10_001},
-            "rounds: expected 'mean' beyond 10,000 output tokens",
+            "rounds: expected 'mean' for more than 10,000 output tokens",
         ),
     ],
 )

@@ -169,4 +169,7 @@ def test_a_refusal_is_a_record(cell: Cell) -> None:
     refused = worker.answer((wrong, []))["error"]
     assert "water-level cannot solve this problem: it solves draft-allocation" in refused
     edited = worker.answer((replace(cell, sources={"method": "edited"}), []))["error"]
-    assert "algorithm-1 differs here from the requested one: ['version', 'method'" in edited
+    assert (
+        "algorithm-1: the worker's copy differs from the requested one in ['version', 'method'"
+        in edited
+    )

@@ -222,7 +222,7 @@ def test_llama_cpp_takes_the_best_single_length() -> None:
         " 1.409x; 12.3 % are lost" in notes
     )
     assert "slower than no speculation at 1 of 3 batch sizes, from 16 to 16" in notes
-    with pytest.raises(InvalidInput, match="expected speed-ups to choose"):
+    with pytest.raises(InvalidInput, match="expected speed-ups from which to choose"):
         ENGINES["llama.cpp"].config(Schedule(ranges=MIXED.ranges), None)
 
 

@@ -158,7 +158,7 @@ BROKEN = [
     (
         "serving-latency",
         "from specopt.kinds import kind_of; KIND = kind_of('serving-latency')",
-        "there is another kind 'serving-latency'; choose another name",
+        "a kind named 'serving-latency' already exists; choose another name",
     ),
 ]
 

@@ -378,7 +378,7 @@ def test_ctrl_c_keeps_what_was_measured(played: type[_Played], cli: CommandLine)
 @pytest.mark.parametrize(
     ("record", "words"),
     [
-        (None, "expected loads of any model, own, 7 s, prompts"),
+        (None, "expected loads with the settings any model, own, 7 s, prompts"),
         ("{}", "settings: required field is missing"),
         ("[1]", "validate.json"),
         ('{"settings": "", "loads": [{"concurrency": "1"}]}', "loads[0].concurrency"),
@@ -402,7 +402,7 @@ def test_other_records_are_refused(
             "sweep.csv --load-generator curl",
             "--load-generator: expected own, guidellm or vllm, got 'curl'",
         ),
-        ("sweep.csv --load-generator guidellm", "`pip install guidellm` brings it"),
+        ("sweep.csv --load-generator guidellm", "`pip install guidellm` installs"),
         (
             "sweep.csv --loads 0,1 --draft-length 2",
             "--loads: expected an integer from 1 to 4,096, got 0",

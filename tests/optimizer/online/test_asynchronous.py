@@ -271,14 +271,14 @@ def test_refusals() -> None:
         with pytest.raises(InvalidInput, match="class_speed"):
             await verdict(serving, "a", class_speed=0.0)
         tasks = [asyncio.create_task(verdict(serving, "a", draft)) for draft in (1, 2)]
-        with pytest.raises(InvalidInput, match="is in use"):
+        with pytest.raises(InvalidInput, match="is already in use"):
             await tasks[1]
         assert await tasks[0] == 2
 
     play(body)
     scheduler = VerificationScheduler(TABLE_12)
     scheduler.submit(1, **request())
-    with pytest.raises(InvalidInput, match="it already has requests whose verdicts"):
+    with pytest.raises(InvalidInput, match="there are already requests whose verdicts"):
         AsyncScheduler(scheduler, doubled)
 
 

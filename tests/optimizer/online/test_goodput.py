@@ -321,7 +321,7 @@ def test_allocations_are_the_callers() -> None:
     [
         ({"accepted": [1, 2, 3]}, "accepted: expected 2 entries"),
         ({"accepted": [1.0, 2.0]}, "accepted: expected integers"),
-        ({"accepted": [3, 0]}, "accepted[0]: expected 0 to 2, its draft tokens, got 3"),
+        ({"accepted": [3, 0]}, "accepted[0]: expected 0 to 2, the number of draft tokens, got 3"),
         ({"accepted": [0, -1]}, "accepted[1]: expected 0 to 2"),
         ({"accepted": [1, 0], "tested": [2, 2]}, "tested[1]: expected 0 to 1"),
         ({"accepted": [1, 0], "tested": [0, 0]}, "tested[0]: expected 1 to 2"),
@@ -334,8 +334,14 @@ def test_allocations_are_the_callers() -> None:
             "acceptance_ratios[0]: expected a ratio",
         ),
         ({"accepted": {7: 0}}, "accepted: expected clients of the round, each once, got 7"),
-        ({"accepted": {0: 0}, "tested": [0, 0]}, "tested: expected the clients of `accepted`"),
-        ({"accepted": {0: 0}, "tested": {1: 0}}, "tested: expected the clients of `accepted`"),
+        (
+            {"accepted": {0: 0}, "tested": [0, 0]},
+            "tested: expected the same clients as in `accepted`",
+        ),
+        (
+            {"accepted": {0: 0}, "tested": {1: 0}},
+            "tested: expected the same clients as in `accepted`",
+        ),
     ],
 )
 def test_impossible_observations(arguments: dict[str, Any], message: str) -> None:

@@ -247,7 +247,7 @@ def test_misuse_is_refused() -> None:
     scheduler = VerificationScheduler(TABLE_12)
     assert scheduler.next_batch(0.0).keys == ()
     submit(scheduler, 1)
-    with pytest.raises(InvalidInput, match="is in use"):
+    with pytest.raises(InvalidInput, match="is already in use"):
         submit(scheduler, 1)
     with pytest.raises(InvalidInput, match="class_speed: expected a number > 0"):
         submit(scheduler, 2, class_speed=0.0)

@@ -339,7 +339,7 @@ def test_no_tokens_expected_where_the_cache_is_bounded() -> None:
     for name in "ab":
         scheduler.submit(**due(name, expected_tokens=0, tokens_done=30))
     assert scheduler.complete(scheduler.next_batch(10.0)) == ("a", "b")
-    with pytest.raises(InvalidInput, match="class_speed: expected a speed for which"):
+    with pytest.raises(InvalidInput, match="class_speed: expected a speed at which"):
         scheduler.submit(**due("never", class_speed=5e-324))
     still_verifies(scheduler, 20.0)
 

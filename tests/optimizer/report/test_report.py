@@ -354,7 +354,7 @@ def test_several_results_make_one_page(cli: CommandLine) -> None:
     assert page_by(f"{line} --problem a.json", cli).text.count("Judged again") == 2
     other = json.loads(Path("a.json").read_text()) | {"budget_tokens": 3}
     Path("c.json").write_text(json.dumps(other))
-    words = "--problem: matches none of the results"
+    words = "--problem: the problem matches none of the results"
     cli.refuses(f"{line} --problem c.json -o page.html", words)
     cli.refuses(f"{line} -o b.json", "b.json: would overwrite the input")
     Path("moved").mkdir()
@@ -450,12 +450,12 @@ def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
     for names, given_, words in (
         (["p.json"], (), "p.json: expected a result; solve a problem first"),
         (["w.json"], (), "w.json: expected a result"),
-        (["r.json"], (other,), "--problem: matches none of the results"),
+        (["r.json"], (other,), "--problem: the problem matches none of the results"),
         (["r.json", "p.json"], (problem,), "p.json: expected a result; solve"),
         (["r.json", "empty"], (), "empty"),
-        (["empty"], (), "expected a folder that compare wrote, found no records"),
+        (["empty"], (), "expected a folder written by compare, got one without records"),
         (["none.csv"], (), "none.csv"),
-        (["record.json"], (), "record.json: is a record of the laboratory; make its page"),
+        (["record.json"], (), "record.json: this is a testbed record; use `testbed page`"),
     ):
         with pytest.raises(InvalidInput, match=words):
             page_of(tuple(str(tmp_path / one) for one in names), given_)

@@ -91,7 +91,7 @@ def test_names_and_kinds_are_checked() -> None:
     ):
         relation("verification-batch", "more")
     with pytest.raises(
-        InvalidInput, match="problem: expected one of fair-goodput, got draft-allocation"
+        InvalidInput, match="problem: expected a fair-goodput problem, got draft-allocation"
     ):
         relation("fair-goodput", "one more token").check(
             solve, generate("draft-allocation/ties", clients=3, budget=2)

@@ -218,14 +218,14 @@ def test_refusals() -> None:
     for call, words in (
         (
             lambda: scheduler.submit("a", input_tokens=10),
-            "key: 'a' is in use",
+            "key: 'a' is already in use",
         ),
         (lambda: scheduler.submit("b", input_tokens=0), "input_tokens: expected"),
         (
             lambda: scheduler.submit("b", input_tokens=1, acceptance_rate=1.0),
             "acceptance_rate: expected",
         ),
-        (lambda: scheduler.cancel("b"), "key: expected a present task, got 'b'"),
+        (lambda: scheduler.cancel("b"), "key: expected the key of a present task, got 'b'"),
         (lambda: scheduler.complete(), "complete: no step is running"),
         (
             lambda: ServingScheduler(deployment(mechanism="sequential"), "pipelined"),

@@ -130,7 +130,7 @@ def test_impossible_least_rates_are_named() -> None:
     together = solve(dataclasses.replace(problem, min_goodput=0.999 * np.array(most)))
     assert together.status is Status.INFEASIBLE
     assert "no mixture of rounds reaches all minimum rates" in (together.explanation or "")
-    assert "the best reaches 84.2" in (together.explanation or "")
+    assert "the best mixture reaches 84.2" in (together.explanation or "")
 
 
 @pytest.mark.parametrize("name", ["fair-goodput/recorded/N900-g1", "fair-goodput/recorded/N900-g4"])

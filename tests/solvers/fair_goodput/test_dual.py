@@ -118,7 +118,7 @@ def test_least_rates_already_met_change_nothing(problem: FairGoodputProblem) -> 
             [1.9, 0.0, 2.9],
             (
                 "the minimum rates need 6.92346 draft tokens per round, but only 6 are available:"
-                " client 2 3.5.* client 0 3.4"
+                " client 2 needs 3.5.* client 0 needs 3.4"
             ),
         ),
         ([2.5, 1.4, 9.0], "client 0 needs 2.5 .*; client 1 needs 1.4 .*; client 2 needs 9 "),
