@@ -29,8 +29,8 @@ class Task(NamedTuple):
     """A task as the scheduler knows it.
 
     The fields are the number of tokens reached, the number of tokens that the draft model has not
-    processed, the acceptance rate, the number of tokens gained, and whether the task has not been
-    served yet.
+    processed, and the acceptance rate. The last two fields are the number of tokens gained, and
+    whether the task has not been served yet.
     """
 
     reached: Annotated[float, Meta(ge=1, le=1e15)]

@@ -31,13 +31,7 @@ from specopt.solvers.fair_goodput.method import (
     offer_first_plan,
 )
 from specopt.solvers.fair_goodput.region import LAST_DIGITS, gain_of, too_high
-from specopt.solvers.fair_goodput.rounds import (
-    best_sum,
-    best_utility,
-    mixture,
-    plain_plans,
-    rates_of,
-)
+from specopt.solvers.fair_goodput.rounds import best_sum, mixture, plain_plans, rates_of
 from specopt.solvers.fair_goodput.tokens_per_round import fair_per_round
 from specopt.solvers.method import Outcome
 
@@ -83,10 +77,6 @@ class ColumnGeneration(FairGoodputMethod):
         offer_first_plan(problem, budget)
         search = Search(problem, budget)
         if problem.clients <= TURNS:
-            if problem.min_goodput is None:  # a single round is often the best mixture
-                search.add(best_utility(problem, budget))
-                if search.is_best(np.eye(len(search.rates))[-1], np.zeros(0)):
-                    return search.outcome()
             # A utility of rates per round may be out of range, and the plan may miss minimum rates.
             with contextlib.suppress(InvalidInput):
                 fair, bound = fair_per_round(problem, budget)

@@ -78,8 +78,8 @@ class GoodputSimulation(Simulation):
     """The clients' rates at the checkpoints of every replication.
 
     `estimates` contains the "utility" of the mean expected rates over all rounds, the
-    "gap_to_optimum" of this utility, and realised tokens per round: "tokens_per_round" is the total
-    over all clients, and "least_tokens_per_round" is the minimum over the clients.
+    "gap_to_optimum" of this utility, and realised tokens per round. Their total over all clients is
+    "tokens_per_round", and their minimum over the clients is "least_tokens_per_round".
 
     Parameters
     ----------

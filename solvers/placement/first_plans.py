@@ -93,7 +93,7 @@ def filled(prepared: Prepared, place: Place) -> Counter[Pattern]:
 
     Every unit serves a single class and is filled as far as possible. Classes are placed in order
     of decreasing weight, and each class uses the verifier and option with the largest value per
-    client on a full unit; ties go to the verifier with the lowest busy power. For the objective
+    client on a full unit. Ties go to the verifier with the lowest busy power. For the objective
     "capacity", the classes share the units equally. The result is empty if some clients cannot be
     served.
     """

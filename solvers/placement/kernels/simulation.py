@@ -75,9 +75,9 @@ PlacedClient = rows(
 )
 """A client, with its entry, the machine that verifies and the machine that drafts (-1 if none).
 
-The other fields are the state of the client: the machine where the client is or to which it
-travels, the number of remaining passes on its draft unit, the next client in the same queue, the
-time until which its device drafts, and half of the round-trip time.
+The other fields are the state of the client. They include the machine where the client is or to
+which it travels, the number of remaining passes on its draft unit, and the next client in the same
+queue. The last fields are the time until which its device drafts, and half of the round-trip time.
 """
 
 PlacedPlan = record(

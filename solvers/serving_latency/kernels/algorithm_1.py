@@ -164,8 +164,8 @@ def algorithm_1_rows(row, stop, data, stages, start, prefix, begins, pool):
     the previous row's last batch, extended by one task. The check costs a few operations.
 
     The work space `stages` has room for the segments of a batch's stage times (at least 1 + (l + 1)
-    (P - 1)). The arrays `start`, `prefix`, `begins` and `pool` are modified in place: start[i] is
-    the first task of the last batch of i tasks (-1 if no batches fit), and the rows
+    (P - 1)). The arrays `start`, `prefix`, `begins` and `pool` are modified in place. start[i] is
+    the first task of the last batch of i tasks, or -1 if no batches fit. The rows
     begins[i]..begins[i + 1] - 1 of the pool are Y[i,n,:].
     """
     linear = is_linear(data)

@@ -1,8 +1,8 @@
 """Predictions of the throughput at any load and draft length, based on a sweep.
 
 Every point has a mean and a band. For measured points, the mean is the measured value. For all
-other points, the mean is predicted by the throughput law (see `law`), and the mean and the band are
-clipped to the bounds that follow from the number of tokens per step (see `limits`).
+other points, the mean is predicted by the throughput law (see `law`). The mean and the band are
+then clipped to the bounds that follow from the number of tokens per step (see `limits`).
 """
 
 from __future__ import annotations

@@ -57,6 +57,25 @@ def test_judged_twice(data: Any) -> None:
             assert row == other
 
 
+def test_only_devices_that_draft_need_their_power() -> None:
+    """Tests that the power of a device counts while the device drafts, and not if its client gets
+    drafts from elsewhere or none.
+    """
+    server = {"class": "chat", "per_unit": 3, "place": "none"}
+    device = server | {"place": "device", "drafter": "drafter", "draft_tokens": 2}
+    for client, share in ((server, 0.0), (device, None)):
+        group = {"verifier": "verifier", "units": 1, "clients": [client]}
+        plan = PlacementPlan.from_dict({"groups": [group]})
+        watts = [
+            problem_of(classes=[client_class(device_watts=power)]).evaluate(plan).terms["watts"]
+            for power in (0.0, 7.0)
+        ]
+        problem = problem_of(classes=[client_class(device_watts=7.0)])
+        expected = oracle.evaluate(problem.to_dict(), plan.to_dict())["terms"]["watts"]
+        assert watts[1] == pytest.approx(expected, rel=1e-12)
+        assert (watts[1] - watts[0] == 0.0) if share == 0.0 else (0.0 < watts[1] - watts[0] < 21.0)
+
+
 def test_every_draft_group_has_its_own_clients() -> None:
     """Tests that of two draft groups each is held against the clients that refer to it, and takes
     what theirs takes.

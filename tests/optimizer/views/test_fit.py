@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from specopt.instances.runtimes.fit import RuntimeFit, fit_runtime
 from specopt.instances.runtimes.table import TableColumns, read_runtime_table
 from specopt.instances.runtimes.work import work_of
-from specopt.views.fit import fit_figure
+from specopt.views.fit import fit_figure, print_fit
 
 
 def line(path: Path, seconds: list[float]) -> RuntimeFit:
@@ -46,3 +48,17 @@ def test_charts_of_two_fits(tmp_path: Path) -> None:
             ]
         )
     assert [layer["mark"] for layer in above.spec["layer"]][1] == "line"
+
+
+def test_errors_are_shown_by_groups_of_rows(tmp_path: Path) -> None:
+    """Tests that every group of rows has a line with its range, its errors and a bar on the side of
+    its mean error.
+    """
+    out = StringIO()
+    fit = line(tmp_path / "a.csv", [0.010, 0.022, 0.028, 0.040])
+    print_fit("draft", fit, Console(file=out, width=100))
+    rows = [row.strip() for row in out.getvalue().splitlines() if " to " in row and "|" in row]
+    assert len(rows) == 4
+    for row, error in zip(rows, fit.relative_errors, strict=True):
+        assert f"{error:+.1%}" in row and f"{abs(error):.1%}" in row
+        assert row.endswith("#") == (error > 0.0)
