@@ -473,8 +473,8 @@ class Prices:
         return np.asarray(earned)
 
     def makespan(self, outputs: Floats) -> float:
-        """Return a lower bound, in seconds and without uploads, on the makespan of tasks that start
-        together.
+        """Return a lower bound, in seconds, on the makespan of tasks that start together, ignoring
+        uploads.
         """
         return max(
             self.opening() + float(self.work(outputs).sum()), float(self.alone(outputs).max())

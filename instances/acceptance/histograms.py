@@ -152,7 +152,8 @@ def _by_length(path: str, request: Mapping[str, Any]) -> ByLength | None:
     )
     if len(lengths) != len(taken) or (taken > lengths).any() or (lengths > MAX_POSITIONS).any():
         raise InvalidInput(
-            f"{path}.{ACCEPTED}: expected one count per step, at most the number of drafted tokens"
+            f"{path}.{ACCEPTED}: expected one count per step, each at most the number of drafted"
+            " tokens"
         )
     return {
         length: np.bincount(taken[lengths == length], minlength=length + 1).astype(np.float64)

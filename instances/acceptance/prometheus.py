@@ -102,7 +102,7 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
         series[position] = series.get(position, 0.0) + value
     if not found:
         raise InvalidInput(
-            f"{where}: expected counters {PREFIX}*, got none; does the engine speculate?"
+            f"{where}: expected counters {PREFIX}*, got none; is speculative decoding enabled?"
         )
     if model is None:
         if len(found) > 1:

@@ -92,7 +92,7 @@ class Fields:
             return ""
         value = self.values[name]
         if not isinstance(value, str):
-            raise self.refuse(name, "a text", value)
+            raise self.refuse(name, "a string", value)
         return value.strip()
 
     def inner(self, name: str) -> Fields:

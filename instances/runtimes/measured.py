@@ -54,7 +54,7 @@ class MeasuredRuntime:
         """
         if table.x.shape[1] != 1:
             raise InvalidInput(
-                f"x: expected one column of new tokens per request, got {table.x.shape[1]}"
+                f"x: expected a single column (new tokens per request), got {table.x.shape[1]}"
             )
         counts = np.column_stack([table.batch, table.x[:, 0], table.cached])
         if not (counts == np.round(counts)).all():

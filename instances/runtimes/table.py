@@ -319,7 +319,7 @@ def _apart(columns: TableColumns, inputs: Floats, seconds: Floats) -> tuple[str,
 
 
 def words_of(inputs: Mapping[str, float]) -> str:
-    """Return a text with the names and values of inputs, used in messages."""
+    """Return a string with the names and values of inputs, for use in messages."""
     return ", ".join(f"{name} = {value:g}" for name, value in inputs.items())
 
 

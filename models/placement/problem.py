@@ -80,11 +80,11 @@ class Verifier:
     reserved_share
         Share of the time of every pass that is reserved for prompts.
     price_per_second
-        Price of each used unit per second.
+        Price per second of each unit in use.
     idle_watts
-        Power of a used unit when idle.
+        Power of a unit in use when it is idle.
     busy_watts
-        Power of a used unit when busy; by default, its power when idle.
+        Power of a unit in use when it is busy; by default, its power when idle.
     """
 
     name: Name
@@ -167,9 +167,9 @@ class DraftPool:
     round_trip_seconds
         Round-trip time between the pool and each verifier.
     price_per_second
-        Price of each used unit per second.
+        Price per second of each unit in use.
     busy_watts
-        Power of each used unit.
+        Power of each unit in use.
     """
 
     name: Name

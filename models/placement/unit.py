@@ -123,7 +123,8 @@ def cycles(entries: list[Entry], pass_seconds: Callable[[float, float, float], f
         Clients that the unit serves, by class.
     pass_seconds
         Function B that maps numbers of sequences, new tokens and cached tokens to the duration of a
-        pass, in seconds. The duration includes prompts and drafting next to the verifier.
+        pass, in seconds. The duration includes prompt processing and any drafting on
+        the verifier's unit.
     """
 
     def period(n: list[float]) -> float:

@@ -159,12 +159,12 @@ def _assign(place: Any, steps: Sequence[str], value: Any, where: str) -> None:
 
 
 def typed(name: str, hint: Any, text: str) -> Any:
-    """Convert a text to a type: bool, int, float, str, a Literal, or a union with None.
+    """Convert a string to a given type: bool, int, float, str, a Literal, or a union with None.
 
     Raises
     ------
     InvalidInput
-        If the text does not represent a value of the type.
+        If the string does not represent a value of the type.
     """
     origin, members = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):

@@ -217,7 +217,7 @@ def _check_method(value: Any, name: str) -> None:
     for field in ("name", "source", "guarantee", "complexity"):
         if not isinstance(getattr(value, field, None), str):
             raise InvalidInput(
-                f"{field}: expected a text, got {describe(getattr(value, field, None))}"
+                f"{field}: expected a string, got {describe(getattr(value, field, None))}"
             )
     _check_name(
         name, value.solves.kind, value.name, lambda kind: [one.name for one in kind.methods]

@@ -146,6 +146,6 @@ def _draw(
 
 
 def _say(text: str) -> None:
-    """Show the current activity if stderr is a terminal; an empty text erases the line."""
+    """Show the current activity if stderr is a terminal; an empty string erases the line."""
     if sys.stderr.isatty():
         write_error(f"\r\x1b[2K{text}")

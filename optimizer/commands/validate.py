@@ -165,7 +165,7 @@ def validate(given: Validate) -> int:
 
 
 def _load(given: Validate, prediction: Prediction, client: Client, record: Record) -> None:
-    """Run the predicted loads that are not yet in the record."""
+    """Measure the predicted loads that are not yet in the record."""
     from specopt.measuring.external import External
     from specopt.measuring.record import drive
     from specopt.models.arguments import integer
@@ -238,7 +238,7 @@ def _plan(source: str) -> OfSweep | None:
 
 
 def _client(given: Validate) -> Client:
-    """Return a client with the user's prompts, or synthetic prompts as long as in the trace."""
+    """Return a client with the user's prompts, or synthetic prompts of the lengths in the trace."""
     from specopt.instances.traces import read_trace
     from specopt.measuring.client import MANY, PROMPTS, Client
 

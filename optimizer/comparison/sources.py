@@ -40,7 +40,9 @@ def sources_of(method: type[Method]) -> dict[str, str]:
 
 @cache
 def version_of(module: str) -> str:
-    """Return the name and version of the distribution that contains a module, or an empty text."""
+    """Return the name and version of the distribution that contains a module, or an empty
+    string.
+    """
     top = module.partition(".")[0]
     names = ["specopt"] if top == "specopt" else packages_distributions().get(top, [])
     return ", ".join(f"{name} {version(name)}" for name in sorted(set(names)))

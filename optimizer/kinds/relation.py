@@ -214,5 +214,5 @@ def replaced(field: str, to: Any, among: Sequence[Any] | None = None) -> Change:
 
 
 def likelier(rate: float) -> float:
-    """Return an acceptance rate that is closer to 0.999; rates above 0.999 are unchanged."""
+    """Move an acceptance rate closer to 0.999, and return it; rates above 0.999 are unchanged."""
     return rate + (0.999 - rate) / 4 if rate < 0.999 else rate

@@ -1,4 +1,4 @@
-"""A scheduler for servers that decides how many tokens each client drafts in each round (paper 5,
+"""A server-side scheduler that decides how many tokens each client drafts in each round (paper 5,
 Algorithm 1).
 
 >>> scheduler = GoodputScheduler(3, budget_tokens=9)

@@ -47,7 +47,7 @@ def spaced(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def items(words: Iterable[str]) -> str:
-    """Return a bulleted list of sentences, or an empty text if there are no sentences."""
+    """Return a bulleted list of sentences, or an empty string if there are no sentences."""
     found = "".join(f"<li>{text(one)}</li>" for one in words)
     return f"<ul>{found}</ul>" if found else ""
 

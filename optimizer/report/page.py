@@ -75,7 +75,7 @@ def has_charts(html: str) -> bool:
 
 
 def figure(chart: Chart, is_summary: bool = False) -> str:
-    """Return a chart with its rows as a table.
+    """Return a chart together with a table of its data.
 
     The table is initially collapsed, unless it is short and either the chart cannot be drawn or the
     rows are a summary.

@@ -13,7 +13,7 @@ WIDTH = 100
 
 
 def table_text(schema: Mapping[str, Any]) -> str:
-    """Return a text with one paragraph per field.
+    """Return a string with one paragraph per field.
 
     The first line of a paragraph contains the field's name, unit, default and range. The
     description follows.

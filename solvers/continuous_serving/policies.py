@@ -92,7 +92,7 @@ class State:
         Prompt length, mean number of tokens gained so far (Eq. 7), and number of steps so far, for
         each of the tasks.
     mechanism
-        Mechanism by which the problem is served.
+        Mechanism by which the tasks are served.
     """
 
     tasks: list[int]

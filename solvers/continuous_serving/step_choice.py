@@ -95,7 +95,7 @@ class StepChoice:
     ) -> tuple[float, list[tuple[list[int], int, float]]]:
         """Return the duration of the step, in seconds, and its batches.
 
-        Each batch is given by the places of its tasks in `tasks`, its number of draft tokens, and
+        Each batch is given by the indices of its tasks in `tasks`, its number of draft tokens, and
         its end time.
         """
         reached, unseen, rate, _, first = map(np.array, zip(*tasks, strict=True))

@@ -1,4 +1,4 @@
-"""A readable reference for Eq. 5 of paper 5: an integer program formulated in Pyomo and solved by
+"""A reference formulation of Eq. 5 of paper 5: an integer program formulated in Pyomo and solved by
 HiGHS.
 
 Every client chooses one draft length, and the value of each length is input data. The program

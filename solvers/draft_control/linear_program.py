@@ -1,4 +1,4 @@
-"""A readable reference for draft control: a linear program over occupation measures, formulated in
+"""A reference formulation of draft control: a linear program over occupation measures, written in
 Pyomo and solved by HiGHS.
 """
 

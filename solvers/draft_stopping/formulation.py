@@ -1,4 +1,4 @@
-"""A readable reference for draft stopping: a linear program over the histories of scores."""
+"""A reference formulation of draft stopping: a linear program over the histories of scores."""
 
 from __future__ import annotations
 

@@ -200,11 +200,11 @@ class Search:
         return np.asarray((a * gain_of(a, drafts - 1.0) - lacking) / seconds, np.float64)
 
     def beyond(self, *, finely: bool) -> tuple[Floats, Floats]:
-        """Return the excess of the rounds' rates over the minimum rates, with each row scaled by a
-        unit, and the units.
+        """Return the scaled excess of the rounds' rates over the minimum rates, and the unit by
+        which each row is scaled.
 
         With these units, a solver's tolerance is relative to the change caused by drafts, not to
-        the rates. The fine unit is the largest excess of a round over the minimum rate. Shortfalls
+        the rates. A fine unit is the largest excess of any round over the minimum rate. Shortfalls
         are limited to 1 / DROPPED units, because rounds with larger shortfalls would be dropped.
         """
         spare = np.array(self.spare).T

@@ -1,4 +1,4 @@
-"""A readable reference for the problem per round: a convex program, stated in CVXPY and solved by
+"""A reference formulation of the problem per round: a convex program, stated in CVXPY and solved by
 Clarabel.
 
 Maximise U(x) subject to sum s_i <= C, s within its limits, and x_i below every line through two

@@ -60,11 +60,11 @@ class Mixture:
     shares
         Share of each given round.
     extra
-        Multipliers of the minimum rates in the mixture's prices, at which the mixture has value 1;
-        zero for clients without a minimum rate.
+        Multipliers of the minimum-rate constraints, in units in which the mixture has value 1; zero
+        for clients without a minimum rate.
     lack
-        Final error of the optimality conditions: the largest excess of a round over the value of
-        the mixture at the mixture's prices, or the largest shortfall of a rate in its unit.
+        Final violation of the optimality conditions: the largest amount by which the value of a
+        round exceeds that of the mixture, or the largest shortfall of a rate, in scaled units.
     """
 
     shares: Floats

@@ -49,7 +49,7 @@ class TokensPerRound(FairGoodputMethod):
     )
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Solve the problem per round, and convert the shares of rounds to shares of time.
+        """Solve the per-round problem, and convert the shares of rounds to shares of time.
 
         The number of rounds of each kind is kept, so long rounds take a larger share of the time.
         """

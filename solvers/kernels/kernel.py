@@ -131,7 +131,7 @@ class Kernel:
         return found
 
     def _mark(self) -> Path:
-        """Return the path of the file that exists if the kernel is in the cache."""
+        """Return the path of the marker file whose presence means that the kernel is cached."""
         return Path(str(folder()), self.name.replace(":", ".") + ".ready")
 
 

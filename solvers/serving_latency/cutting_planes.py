@@ -27,7 +27,7 @@ class CuttingPlanes:
     weights
         Initial weights, shape (S, M); every row sums to 1.
     scale
-        Magnitude of the function, which keeps the program well scaled.
+        Typical magnitude of the function, by which the program is scaled.
     """
 
     def __init__(self, weights: Floats, scale: float) -> None:

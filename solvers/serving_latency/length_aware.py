@@ -146,7 +146,7 @@ class _Search:
         self.rounds_done = 0
 
     def run(self) -> None:
-        """Compute bounds, construct plans, discard candidates, and improve the others."""
+        """Compute bounds, construct plans, discard some candidates, and improve the rest."""
         self.candidates = [
             _Candidate(stages(prepared, n)) for prepared in self.able for n in prepared.lengths
         ]

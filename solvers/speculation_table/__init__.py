@@ -1,1 +1,1 @@
-"""Speculation tables, which specify the best draft length for every batch size, in few ranges."""
+"""Speculation tables: the best draft length for each of a few ranges of batch sizes."""

@@ -241,7 +241,7 @@ def break_even(runtimes: Runtimes, requests: int, drafts: int, multiple: int = 1
 
 
 def _against(worth: Speedups, ranges: list[tuple[int, int, int]], robust: bool) -> str:
-    """Return the reason why speculation should not be enabled, or an empty text if it should be
+    """Return the reason why speculation should not be enabled, or an empty string if it should be
     enabled.
     """
     speculates = any(drafts for *_, drafts in ranges)

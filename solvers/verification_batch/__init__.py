@@ -25,7 +25,7 @@ SWEPT = range(3000, 10_000)
 
 @dataclass(frozen=True)
 class AutoBatch(Auto):
-    """The method `threshold`, preceded by the fast method `sweep` for problems of intermediate
+    """Run the `threshold` method, preceded by the fast `sweep` method for problems of intermediate
     size.
     """
 

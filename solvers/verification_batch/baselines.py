@@ -118,7 +118,7 @@ class Algorithm1(VerificationBatchMethod):
 
 @dataclass(frozen=True)
 class Algorithm1Drop(Algorithm1):
-    """Run Algorithm 1 after dropping hopeless requests, which are late or exceed the memory.
+    """Run Algorithm 1 after dropping requests that are late or do not fit in memory.
 
     As a result, the first request in the algorithm's order fits alone, so the batch is empty only
     if nothing fits. The distance to the optimum remains unbounded.

@@ -199,7 +199,7 @@ class Threshold(VerificationBatchMethod):
             return len(left), max(most or 0.0, enough(budget)) + missed
         search = Labels(prepared, np.array([k]), found[1:], budget.objective)
         if not search.run(budget):
-            raise MemoryError("the labels of one threshold are too many")
+            raise MemoryError("too many labels for one threshold")
         return len(left), search.bound
 
 

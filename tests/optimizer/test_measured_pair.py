@@ -136,7 +136,7 @@ def test_the_measured_range_is_kept(cli: CommandLine) -> None:
         ),
         (
             "--form table --x batch_new_tokens --x batch_interactions --x batch_cached_tokens",
-            "x: expected one column of new tokens per request, got 3",
+            "x: expected a single column (new tokens per request), got 3",
         ),
     ],
 )

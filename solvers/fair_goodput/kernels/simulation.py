@@ -280,7 +280,8 @@ def learn(row, options, discounts, hits, tested, seen):
 
 @helper
 def rate_at(row, j, before):
-    """Return the acceptance rate at a place, with the previous place's rate ``before`` as a prior.
+    """Return the acceptance rate at a position, with the previous position's rate ``before`` as a
+    prior.
 
     The prior counts as LIKE_BEFORE tested drafts.
     """

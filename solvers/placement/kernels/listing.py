@@ -57,7 +57,7 @@ have been seen. `is_valued` tells whether patterns are evaluated and kept, or on
 def advance(table, kept):
     """Advance to the next pattern that satisfies all rows; return whether there is such a pattern.
 
-    Clients are added one at a time, by nondecreasing item.
+    Clients are added one at a time, in nondecreasing order of item.
     """
     at, left, now = kept.at, kept.left, kept.now
     count, rows = table.shape

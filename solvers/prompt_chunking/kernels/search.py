@@ -299,7 +299,7 @@ def earliest_deadline(most, prompt, bound, value, share, work, out):
 
 @helper
 def best_growing(chunks, most, prompt, peak, work, out):
-    """Fill `out` with the best chunks that grow up to a peak, and return the number of chunks.
+    """Fill `out` with the best chunks whose sizes increase up to a peak, and return their number.
 
     The number of chunks differs from `chunks` by at most one.
     """

@@ -131,7 +131,7 @@ class Law:
             known.setdefault(math.log(point.condition.concurrency), {})[point.draft_length] = left
 
     def at(self, points: Sequence[Point]) -> Floats:
-        """Return the per-request log throughput at points whose places are known."""
+        """Return the per-request log throughput at points with known grid indices."""
         found = self._expected(points)[1]
         for k, point in enumerate(points):
             known = self._at_loads(place_of(point), point.draft_length)
@@ -141,7 +141,7 @@ class Law:
         return found
 
     def tokens(self, points: Sequence[Point]) -> Floats:
-        """Return the expected acceptance lengths at points whose places are known."""
+        """Return the expected acceptance lengths at points with known grid indices."""
         drafts = np.array([float(point.draft_length or 0) for point in points])
         return tokens_of(self._logits(points), drafts)[0]
 

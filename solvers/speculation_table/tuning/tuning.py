@@ -96,7 +96,7 @@ class Tuning(Answers):
     def speedup(self, concurrency: int) -> float:
         """Return the throughput of the choice at a load, relative to no speculation.
 
-        Costs and waiting are included.
+        The throughput accounts for the cost of speculation and for waiting times.
         """
         row = self.row(concurrency)
         speed = self.grid.mean[row, self.option(concurrency)]

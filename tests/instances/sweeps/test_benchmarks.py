@@ -465,7 +465,7 @@ BAD_RUNS = [
         r'{"model_id": "\ud800"}',
         r"model: expected a name of at most 200 printable characters, got '\ud800",
     ),
-    ('{"dataset_name": ["a"]}', "dataset_name: expected a text, got ['a']"),
+    ('{"dataset_name": ["a"]}', "dataset_name: expected a string, got ['a']"),
     ('{"spec_decode_num_drafts": 5e-324}', NO_LENGTH),
 ]
 """Changes of a run, and the field that each harms."""
