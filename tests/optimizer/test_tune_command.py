@@ -146,7 +146,7 @@ def test_a_capacity_table(sweep: str, cli: CommandLine) -> None:
     )  # 62 and 53 ms at 8
     assert all(row["low"] <= row["concurrency"] <= row["high"] for row in carried.values())
     assert found["ranges"] == [[1, 8, 3]]
-    assert "Capacity: most requests" in cli(f"tune {sweep} --tpot 50").out
+    assert "Capacity: largest number" in cli(f"tune {sweep} --tpot 50").out
     assert any(
         "no option meets the target of 20 ms" in note
         for note in cli(f"tune {sweep} --tpot 20 --json").json["notes"]
