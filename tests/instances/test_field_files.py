@@ -129,7 +129,7 @@ def test_acceptance_table_of_speculators() -> None:
     found = rates("speculators-acceptance.csv", "HumanEval")
     assert found.rates == pytest.approx([0.85, 0.70 / 0.85, 0.55 / 0.70])
     assert found.reached is not None and found.reached[0] == 12000.0
-    with pytest.raises(InvalidInput, match="one subset of HumanEval, qa, got none; select one with"):
+    with pytest.raises(InvalidInput, match="one subset of HumanEval, qa, got none; select"):
         rates("speculators-acceptance.csv")
 
 
