@@ -22,7 +22,7 @@ ROLES = dict(
 
 def test_there_are_three_roles() -> None:
     """Tests that the page has a path for each role, and each has three commands of specopt."""
-    assert list(ROLES) == ["Researcher", "Operator", "Controller"]
+    assert list(ROLES) == ["Researcher", "Operator", "Capacity planner"]
     for path in ROLES.values():
         assert [line.split()[0] for line in path.splitlines()] == ["specopt"] * 3
 

@@ -540,7 +540,7 @@ def test_plans_are_drawn(small: ServingLatencyProblem, tmp_path: Path) -> None:
         small.plot(result.plan).to_dict() == result.plot().to_dict() == small.plot(result).to_dict()
     )
     assert (tmp_path / "plan.svg").read_text().startswith("<svg")
-    with pytest.raises(InvalidInput, match="the problem of this result is not in memory"):
+    with pytest.raises(InvalidInput, match="this result does not hold its problem"):
         dataclasses.replace(result, problem_sha256="0" * 64).plot()
     with pytest.raises(InvalidInput, match="expected a plan for a serving-latency problem, got 3"):
         small.plot(3)
