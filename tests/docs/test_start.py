@@ -15,7 +15,9 @@ pytestmark = pytest.mark.nightly
 ROOT = Path(__file__).parents[2]
 ROLES = dict(
     re.findall(
-        r"^### ([\w ]+): [^\n]*\n\n```sh\n(.*?)```$", (ROOT / "docs/start.md").read_text(), re.S | re.M
+        r"^### ([\w ]+): [^\n]*\n\n```sh\n(.*?)```$",
+        (ROOT / "docs/start.md").read_text(),
+        re.S | re.M,
     )
 )
 
