@@ -29,7 +29,6 @@ from specopt.solvers.{folder}.method import *
 from specopt.solvers.{folder}.method import {prefix}Method
 from specopt.solvers.{folder}.prepare import *
 from specopt.solvers.method import Outcome
-from specopt.solvers.serving_method import *
 
 
 """
@@ -42,6 +41,8 @@ BODIES = {
     ),
     "continuous-serving": (
         """
+        from specopt.solvers.serving_method import able
+
         for prepared in able(problem, Prepared):
             offer_first_plan(prepared, budget)
         return Outcome(plan=budget.incumbent)"""

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,7 +50,7 @@ from specopt.solvers.serving_latency.positions import (
     PathBound,
     Positions,
 )
-from specopt.solvers.serving_latency.prepare import Batches, Prepared
+from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import stages
 from specopt.solvers.simulation import random_key
 
@@ -404,16 +405,18 @@ class PipelinedSearch:
             out,
         )
         k = int(np.argmin(out))
-        if out[k] < self.best * (1 - 1e-13):
-            pairs = zip(ends[k], sizes[k], strict=True)
-            batches = [list(range(end - size, end)) for end, size in pairs]
-            self._keep(float(out[k]), batches, length)
+        pairs = zip(ends[k], sizes[k], strict=True)
+        self._keep(float(out[k]), (np.arange(end - size, end) for end, size in pairs), length)
         return out
 
-    def _keep(self, seconds: float, batches: Batches, length: int) -> None:
-        """Keep and offer a plan, whose T_inf is `seconds` and the best so far."""
-        self.best = seconds
-        self.budget.offer(self.prepared.plan(batches, length))
+    def _keep(self, seconds: float, batches: Iterable[Ints], length: int) -> None:
+        """Keep and offer a plan, whose T_inf is `seconds`, if it is the best so far.
+
+        The batches are evaluated only in this case.
+        """
+        if seconds < self.best * (1 - 1e-13):
+            self.best = seconds
+            self.budget.offer(self.prepared.plan(list(batches), length))
 
     def _improve(self, length: int, ends: Ints, sizes: Ints) -> None:
         """Run simulated annealing from a plan, given as blocks in pipeline order, as long as the
@@ -430,10 +433,9 @@ class PipelinedSearch:
                 self.annealing.improve_batches(
                     done, stop, tries, data, ranks, _HEAT, plan, counts, seconds, self.stream
                 )
-                if seconds[1] < self.best * (1 - 1e-13):
-                    slot, order = plan[self.annealing.BEST_SLOT :]
-                    batches = [np.flatnonzero(slot == m) for m in order[: counts[1]]]
-                    self._keep(float(seconds[1]), batches, length)
+                slot, order = plan[self.annealing.BEST_SLOT :]
+                batches = (np.flatnonzero(slot == m) for m in order[: counts[1]])
+                self._keep(float(seconds[1]), batches, length)
                 self.budget.spend((stop - done) * count * _SECONDS_PER_TRY)
                 self.budget.check()
             if seconds[1] > before * (1 - 1e-4):

@@ -28,11 +28,11 @@ from specopt.solvers.serving_latency.kernels.stages import (
 # Rows of a plan: the batch of each task, and the batches in pipeline order followed by unused ones.
 SLOT, ORDER, BEST_SLOT, BEST_ORDER = range(4)
 # Moves of the annealer, as cumulative percentages of draws: move one task (any task, a task with
-# its batch's longest output, or a task with its longest input), swap two tasks, move tasks beyond a
-# threshold to another batch, divide two batches anew, move all tasks that another batch can accept
-# without becoming longer, merge two batches, split a batch, exchange two batches in the order;
-# otherwise, shift a batch in the order. Other percentages make `length-aware` end with other plans
-# for many tasks.
+# its batch's longest output, or a task with its longest input), swap two tasks, move tasks beyond
+# a threshold to another batch, divide two batches differently, move all tasks that another batch
+# can accept without becoming longer, merge two batches, split a batch, exchange two batches in
+# the order; otherwise, shift a batch in the order. Other percentages make `length-aware` end with
+# other plans for many tasks.
 ANY, LONGEST_OUTPUT, LONGEST_INPUT, SWAP, BEYOND = 30, 36, 42, 57, 67
 CUT, ABSORB, MERGE, SPLIT, EXCHANGE = 77, 81, 85, 90, 95
 HEAD, AFTER, BEFORE, TARGET, MOVED, OLD_ORDER = range(6)  # rows of the annealer's lists

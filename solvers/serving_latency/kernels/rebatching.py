@@ -1,4 +1,4 @@
-"""Lower bounds on the durations of ranges of decoding steps, if the tasks are batched anew in each
+"""Lower bounds on the durations of ranges of decoding steps, if the tasks are batched again in each
 range.
 """
 
@@ -126,7 +126,7 @@ def best_mix(data, active, least, n, count, mix, f, choice):
 
 @kernel("void(i8, i8, Data, i8[::1], i8[::1], f8[:, ::1])")
 def rebatching_ranges(first, stop, data, ends, by_output, found):
-    """Compute bounds on the ranges r = first..stop-1 of steps, with the tasks batched anew in each
+    """Compute bounds on the ranges r = first..stop-1 of steps, with the tasks batched again in each
     range.
 
     Range r contains the steps ends[r]+1..ends[r+1]; its tasks are the tasks that take part in all
