@@ -372,8 +372,8 @@ class _Run:
         """Return the number of steps in the block up to and including the first step that ends
         after another task has become ready.
         """
-        joined = self.next_ready <= (self.clock + ends) * (1 + ROUNDING)
-        return int(np.argmax(joined)) + 1 if joined.any() else len(ends)
+        earlier = (self.clock + ends) * (1 + ROUNDING) < self.next_ready
+        return min(np.count_nonzero(earlier) + 1, len(ends))
 
     def _check_memory(
         self,

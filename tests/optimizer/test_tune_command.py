@@ -103,6 +103,13 @@ def test_what_to_measure_next(sweep: str, tmp_path: Path, cli: CommandLine) -> N
     asked = cli(f"tune {thin} --ask --budget 3 --json").json["ask"]
     assert 0 < len(asked) <= 3
     assert all(point["draft_length"] not in (5, "none") for point in asked)
+    doubtful = tmp_path / "doubtful.csv"
+    rows = "1,none,100 1,none,99 8,none,600 8,none,620 1,1,101 1,1,98 8,1,600 8,1,605"
+    doubtful.write_text("\n".join([HEADER, *rows.split()]))
+    asked = cli(f"tune {doubtful} --ask --max-length 1").out.partition("Measure next")[2]
+    lines = asked.splitlines()[1:]
+    again = [line.endswith("(again, because of noise)") for line in lines]
+    assert again == ["length 0" not in line for line in lines] and {*again} == {False, True}
     first = tmp_path / "first.csv"
     first.write_text(f"{HEADER}\n1,none,100\n8,none,600\n")
     asked = cli(f"tune {first} --ask --json").json["ask"]

@@ -124,6 +124,30 @@ def test_promises_per_second() -> None:
     assert scheduler.goodput[favoured] == pytest.approx(rates[favoured], rel=0.05)
 
 
+def test_a_draft_that_is_due_takes_the_place_of_another() -> None:
+    """Tests that a client that is hopeless is tested now and then, within a budget that the others
+    use whole.
+    """
+    scheduler = GoodputScheduler(
+        3,
+        4,
+        per="second",
+        draft_seconds_per_token=[0.01] * 3,
+        network_seconds=[0.01] * 3,
+        verify_overhead_seconds=0.1,
+        verify_seconds_per_token=0.001,
+    )
+    draw = np.random.default_rng(0)
+    rounds = []
+    for _ in range(140):
+        rounds.append(scheduler.allocate())
+        assert rounds[-1].sum() <= 4
+        scheduler.observe(np.minimum(draw.geometric([0.1, 0.1, 0.98]) - 1, rounds[-1]))
+    later = np.array(rounds[10:])
+    assert sorted(set(later[:, 2].tolist())) == [0, 1]
+    assert set(later.sum(axis=1).tolist()) == {4}
+
+
 def test_only_those_who_are_ready_take_time() -> None:
     """Tests that a round without the slow clients does not wait for them, and that a snapshot goes
     on the same.

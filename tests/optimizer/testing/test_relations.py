@@ -109,6 +109,15 @@ def test_plans_that_come_or_go_are_seen() -> None:
         relation("verification-batch", "more memory").check(forgetful, problem)  # type: ignore[arg-type]
 
 
+def test_a_condition_is_asked_for() -> None:
+    """Tests that a relation of tasks that are ready at once does not hold where they arrive."""
+    wider = relation("continuous-serving", "more bandwidth")
+    problem: Any = generate("continuous-serving/paper-1", tasks=3)
+    assert wider.changed(dataclasses.replace(problem, arrival_seconds=np.zeros(3))) is None
+    changed: Any = wider.changed(dataclasses.replace(problem, arrival_seconds=None))
+    assert changed.bandwidth_hz == 1.5 * problem.bandwidth_hz
+
+
 def test_changes_of_a_tight_memory() -> None:
     """Tests that memory for one request holds one in other units, and two with a quarter and a byte
     more: by hand.
