@@ -1,5 +1,5 @@
-"""Function that serves a set of tasks to the end, in fixed batches that Algorithm 1 plans with
-O_max.
+"""A helper that serves a set of tasks until all are complete, in fixed batches planned by Algorithm
+1 with every output length set to the maximum O_max.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from specopt.solvers.serving_latency.prepare import prepare
 
 
 def served_lot(problem: ServingData[Any], chosen: Ints) -> tuple[float, Floats]:
-    """Return the time at which all batches of the chosen tasks end, and each task's finish time.
+    """Serve the chosen tasks in fixed batches, and return when they finish.
 
-    A task finishes when its own output is complete.
+    Return a tuple (end, finish): the time in seconds at which the last batch ends, and the time in
+    seconds at which each task finishes. A task finishes when its own output is complete.
     """
     lot = ServingLatencyProblem(
         **problem.shared_fields()

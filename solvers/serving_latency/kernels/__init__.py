@@ -1,3 +1,3 @@
-"""Compiled code for serving latency (paper 1): stage times, the closed-form latency of plans,
-shortest paths, bounds, and searches.
+"""Compiled kernels for `serving-latency` problems (paper 1). They compute stage times, the latency
+of plans in closed form, shortest paths and bounds, and run searches.
 """
