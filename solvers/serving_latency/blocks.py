@@ -87,7 +87,9 @@ class Tables:
         return table[layers, sizes, ends]
 
     def times(self, ends: Ints, sizes: Ints) -> list[Floats]:
-        """Return the draft times and the verify times of blocks in seconds, summed over all steps."""
+        """Return the total draft time and the total verify time of each block over all steps, in
+        seconds.
+        """
         return [
             self.costs(table, slice(None), ends, sizes).sum(axis=0) for table in (self.d, self.v)
         ]

@@ -133,7 +133,7 @@ class _Candidate:
         return self.at.prepared.plan(self.members(), self.at.length)
 
     def members(self) -> list[Ints]:
-        """Return the tasks of each batch of the best plan, as positions in the sorted task order."""
+        """Return the tasks of each batch of the best plan, as indices into the sorted tasks."""
         return [np.flatnonzero(self.slot == m) for m in self.order[: self.batches]]
 
 

@@ -257,7 +257,7 @@ class PipelinedSearch:
         return bool(self.open)
 
     def _drop(self, part: Part) -> None:
-        """Close a part whose bound has reached the incumbent or whose plans have been enumerated."""
+        """Close a part whose bound has reached the incumbent or whose plans are all enumerated."""
         self.open.remove(part)
         self.dropped = min(self.dropped, max(part.bound, self.cut))
 
@@ -271,7 +271,7 @@ class PipelinedSearch:
     # ------------------------------------------------------------------ where to start
 
     def _start(self) -> None:
-        """Evaluate Algorithm 1's plans, and list the parts that the first bounds do not rule out."""
+        """Evaluate Algorithm 1's plans, and list the parts that initial bounds do not rule out."""
         prepared, budget = self.prepared, self.budget
         self.open = [Part(0.0, length, 1, more=True) for length in prepared.lengths]
         for part in list(self.open):

@@ -39,7 +39,7 @@ class Stages:
 
     @cached_property
     def data(self) -> Any:
-        """The arrays as the record that all kernels accept. Accessing this property imports Numba."""
+        """The arrays as the record that all kernels accept. Accessing this property loads Numba."""
         from specopt.solvers.serving_latency.kernels.stages import Data
 
         return Data(*self.arrays)

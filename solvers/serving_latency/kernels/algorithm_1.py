@@ -35,7 +35,7 @@ BEST, DRAFTED, DRAFT_READY, VERIFY_READY = range(4)
 
 @helper
 def stage_segments(data, b, k, N, segments):
-    """Write the segments of a batch's stage times to `segments`, and return the number of segments."""
+    """Write the segments of a batch's stage times to `segments`. Return the number of segments."""
     count = 0
     n = 2
     while n <= N:
