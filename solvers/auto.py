@@ -77,7 +77,7 @@ class Auto(Method):
         return self.order
 
     def refusal(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> str | None:
-        """Return the reason why no member can solve a problem, or None if at least one member can."""
+        """Return the reason why no member can solve a problem, or None if some member can."""
         if next(self._able(problem, memory_limit), None) is not None:
             return None
         return (self.order + self.instead)[-1]().refusal(problem, memory_limit)

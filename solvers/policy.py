@@ -72,7 +72,7 @@ def as_policy(policy: object, named: Mapping[str, Callable[[], Any]], *classes: 
 
 
 def settings_of(policy: object) -> dict[str, Any]:
-    """Return the options of a policy as a dictionary. It is empty if the policy is not a dataclass."""
+    """Return the options of a policy as a dictionary, which is empty unless it is a dataclass."""
     return dataclasses.asdict(policy) if dataclasses.is_dataclass(policy) else {}  # type: ignore[arg-type]
 
 

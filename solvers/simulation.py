@@ -174,7 +174,7 @@ class Simulation(Shown, ABC):
 
     @property
     def facts(self) -> dict[str, str]:
-        """Additional facts that are displayed with the result, as a dictionary from labels to text."""
+        """Additional facts that are displayed with the result, by label."""
         return {}
 
     def to_dict(self) -> dict[str, Any]:
@@ -331,7 +331,7 @@ def _error(samples: Floats) -> float:
 
 
 def _plain(value: Any) -> Any:
-    """Convert a value to data that can be written as JSON. Numbers that are not finite become None."""
+    """Convert a value to JSON-compatible data. Numbers that are not finite become None."""
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
     if isinstance(value, float):

@@ -268,7 +268,7 @@ class Rebatching(ContinuousServingMethod):
 
 
 def _bound(options: Sequence[Prepared], budget: Budget) -> float:
-    """Return a lower bound on the objective, in seconds, of every plan under any of the mechanisms."""
+    """Return a lower bound, in seconds, on the objective of every plan under any mechanism."""
     return min(served_bound(prepared, budget) for prepared in options)
 
 

@@ -35,7 +35,7 @@ AT_ONCE = 100
 
 
 class PlanSimulation(ReplaySimulation):
-    """The simulated distribution of a plan's serving latency, together with the plan's objective."""
+    """The simulated distribution of a plan's serving latency, together with its objective."""
 
     kind = ContinuousServingProblem.kind
 

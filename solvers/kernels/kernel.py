@@ -135,7 +135,7 @@ class Kernel:
         return found
 
     def _mark(self) -> Path:
-        """Return the path of a marker file, which exists if and only if the kernel is in the cache."""
+        """Return the path of a marker file, which exists if and only if the kernel is cached."""
         return Path(str(folder()), self.name.replace(":", ".") + ".ready")
 
 
