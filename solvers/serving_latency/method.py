@@ -88,18 +88,23 @@ class ServingLatencyMethod(ServingMethod):
         return prepared.tasks / prepared.widest
 
 
-def begun(problem: ServingLatencyProblem, budget: Budget) -> list[Prepared]:
+def begun(
+    problem: ServingLatencyProblem, budget: Budget, *, is_small: bool = False
+) -> list[Prepared]:
     """Return the problem's arrays under each mechanism for which plans exist, and offer a first
-    plan for each mechanism.
+    plan for each mechanism; see `offer_first_plan`.
     """
     options = able(problem, Prepared)
     for prepared in options:
-        offer_first_plan(prepared, budget)
+        offer_first_plan(prepared, budget, is_small=is_small)
     return options
 
 
-def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
+def offer_first_plan(prepared: Prepared, budget: Budget, *, is_small: bool = False) -> None:
     """Offer the best trivial plan: batches as large as memory allows, or each task alone.
+
+    If the problem is so small that all plans are compared soon afterwards, only the first trivial
+    plan is offered.
 
     The plan uses one speculation length. The first trivial plan is always judged; later plans are
     not judged if a bound rules them out. Without a bound, speculation lengths increase while the
@@ -122,6 +127,8 @@ def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
                 if bound == 0.0 and found > 1.1 * best:
                     break
                 best = min(best, found)
+            if is_small:
+                return
 
 
 def certify(prepared: Prepared, plan: ServingLatencyPlan, budget: Budget) -> Outcome:
