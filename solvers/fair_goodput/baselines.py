@@ -10,7 +10,7 @@ from specopt.models.fair_goodput.problem import FairGoodputProblem, Schedule
 from specopt.models.fields import Ints, PositiveInt
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import NO_MIN_RATES, FairGoodputMethod
-from specopt.solvers.fair_goodput.rounds import constant, declared, in_time, same_drafts
+from specopt.solvers.fair_goodput.rounds import constant, declared, in_time
 from specopt.solvers.method import Outcome
 
 
@@ -26,7 +26,8 @@ class Fixed(FairGoodputMethod):
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Divide the budget evenly, rounded down."""
-        plan = same_drafts(problem, problem.budget_tokens // problem.clients)
+        each = problem.budget_tokens // problem.clients
+        plan = constant(problem, np.minimum(each, problem.max_tokens))
         budget.offer(plan)
         return Outcome(plan=plan)
 

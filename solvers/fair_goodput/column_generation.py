@@ -31,7 +31,7 @@ from specopt.solvers.fair_goodput.method import (
     offer_first_plan,
 )
 from specopt.solvers.fair_goodput.region import LAST_DIGITS, gain_of, too_high
-from specopt.solvers.fair_goodput.rounds import best_sum, mixture, plain_plans, rates_of
+from specopt.solvers.fair_goodput.rounds import best_sum, mixture, plain_allocations, rates_of
 from specopt.solvers.fair_goodput.tokens_per_round import fair_per_round
 from specopt.solvers.method import Outcome
 
@@ -105,14 +105,16 @@ class Search:
         self.best_log = -math.inf  # logarithm of the common rate of `best`
         self.bound_log = math.inf  # logarithm of a bound on the common rate of all mixtures
         self.mixtures = 0
-        for plan in plain_plans(problem):
-            self.add_all(plan)
+        for allocation in plain_allocations(problem):
+            self.add(allocation)
 
     def run(self) -> Outcome:
         """Return the best mixture with its proof."""
         problem, budget = self.problem, self.budget
         if len(self.due):
             self.reach_least()
+        elif self.is_one_round():
+            return self.outcome()
         while True:
             numbers = float(problem.clients * len(self.rates))
             budget.hold("clients times rounds", 100.0 * numbers)
@@ -122,14 +124,32 @@ class Search:
             found = fairest_mixture(table, problem.weight, problem.fairness, spare)
             self.mixtures += 1
             shares = np.where(found.shares < DROPPED, 0.0, found.shares)
-            if self.is_best(keep_least(table, shares / shares.sum(), spare), found.extra / unit):
+            shares = keep_least(table, shares / shares.sum(), spare)
+            count = len(self.rates)
+            if self.is_proven(shares, found.extra / unit) or len(self.rates) == count:
                 return self.outcome()
 
-    def is_best(self, shares: Floats, extra: Floats) -> bool:
+    def is_one_round(self) -> bool:
+        """Return whether a single round is proven optimal, which needs no mixture.
+
+        The search starts at the best round so far and moves to the best round at its prices, as
+        long as this increases the common rate.
+        """
+        logs = [self.problem.log_common_rate(rates) for rates in self.rates]
+        best = int(np.argmax(logs))
+        while True:
+            count, log = len(self.rates), logs[best]
+            if self.is_proven(np.eye(count)[best], np.zeros(0)):
+                return True
+            logs += [self.problem.log_common_rate(rates) for rates in self.rates[count:]]
+            best = int(np.argmax(logs))
+            if logs[best] <= log:
+                return False
+
+    def is_proven(self, shares: Floats, extra: Floats) -> bool:
         """Offer a mixture, and return whether it is proven optimal.
 
-        Otherwise, add the best round at the mixture's dual prices, including those of the minimum
-        rates.
+        The best round at the mixture's dual prices, including those of the minimum rates, is added.
         """
         problem, budget = self.problem, self.budget
         used = np.flatnonzero(shares)
@@ -144,9 +164,8 @@ class Search:
         if log > self.best_log:
             self.best, self.best_log = plan, log
         self.bound_log = min(self.bound_log, log + math.log(factor))
-        return math.expm1(self.bound_log - self.best_log) <= max(
-            budget.gap, PROVEN
-        ) or not self.add(allocation)
+        self.add(allocation)
+        return math.expm1(self.bound_log - self.best_log) <= max(budget.gap, PROVEN)
 
     def best_round(self, prices: Floats, extra: Floats) -> tuple[float, Ints]:
         """Return the largest value of a round, and an allocation with this value.

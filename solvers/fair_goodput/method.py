@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.region import Region, plan_of
-from specopt.solvers.fair_goodput.rounds import plain_plans, useful_drafts
+from specopt.solvers.fair_goodput.rounds import constant, plain_allocations, rates_of, useful_drafts
 from specopt.solvers.method import Condition, Method, Outcome, at_most, only
 
 PER_ROUND = only("per", "round", "rates per {}")
@@ -70,7 +70,12 @@ def offer_first_plan(
     instead. Plans that miss a minimum rate are not offered.
     """
     is_free = problem.min_goodput is None
-    plans = plain_plans(problem) if is_free or region is None else [plan_of(problem, region.least)]
-    fit = [plan for plan in plans if is_free or not problem.violations(plan)]
-    if fit:
-        budget.offer(max(fit, key=lambda plan: problem.log_common_rate(plan.goodput)))
+    if is_free or region is None:
+        allocations = plain_allocations(problem)
+        allocations.sort(key=lambda drafts: -problem.log_common_rate(rates_of(problem, drafts)))
+        plans = (constant(problem, drafts) for drafts in allocations)
+    else:
+        plans = iter([plan_of(problem, region.least)])
+    fit = next((plan for plan in plans if is_free or not problem.violations(plan)), None)
+    if fit is not None:
+        budget.offer(fit)

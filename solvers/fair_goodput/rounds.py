@@ -192,8 +192,8 @@ def constant(problem: FairGoodputProblem, allocation: Ints) -> FairGoodputPlan:
     return mixture(problem, np.ones(1), allocation[None])
 
 
-def plain_plans(problem: FairGoodputProblem) -> list[FairGoodputPlan]:
-    """Return plans in which every client drafts the same number of tokens, up to its cap.
+def plain_allocations(problem: FairGoodputProblem) -> list[Ints]:
+    """Return allocations in which every client drafts the same number of tokens, up to its cap.
 
     The number is floor(C / N). If rates are per second, zero and the powers of two are also
     included.
@@ -202,14 +202,7 @@ def plain_plans(problem: FairGoodputProblem) -> list[FairGoodputPlan]:
     numbers = {each}
     if problem.per == "second":
         numbers |= {0, *(1 << k for k in range(each.bit_length()))}
-    return [same_drafts(problem, number) for number in sorted(numbers)]
-
-
-def same_drafts(problem: FairGoodputProblem, tokens: int) -> FairGoodputPlan:
-    """Return the plan in which every client drafts the same number of tokens in every round, up to
-    its cap.
-    """
-    return constant(problem, np.minimum(tokens, problem.max_tokens))
+    return [np.minimum(number, problem.max_tokens) for number in sorted(numbers)]
 
 
 def declared(problem: FairGoodputProblem, schedule: Schedule) -> FairGoodputPlan:

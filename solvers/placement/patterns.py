@@ -153,14 +153,15 @@ def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
         stack = [((), 0, side.unit.room + SLACK * abs(side.unit.room), most_clients(prepared))]
         while stack:
             entries, first, room, left = stack.pop()
+            prepared.budget.check()
             for option in range(first, len(needs)):
-                prepared.budget.check()
                 cls = side.ways[option].cls
                 if not left[cls] or needs[option] > room:
                     continue
                 count = 1 + (entries[-1][1] if entries and entries[-1][0] == option else 0)
                 more = (*entries[: len(entries) - (count > 1)], (option, count))
-                rest = [clients - (c == cls) for c, clients in enumerate(left)]
+                rest = left.copy()
+                rest[cls] -= 1
                 stack.append((more, option, room - needs[option], rest))
                 yield Pattern(index, more)
 

@@ -26,6 +26,10 @@ from specopt.solvers.serving_latency.pipelined import PipelinedSearch
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import stages
 
+_FEW = 5
+"""Maximum number of tasks for which the search takes less time than evaluating all trivial plans.
+"""
+
 
 @dataclass(frozen=True)
 class Exact(ServingLatencyMethod):
@@ -49,7 +53,7 @@ class Exact(ServingLatencyMethod):
         search.
         """
         budget.offer_warm_start()
-        able = begun(problem, budget)
+        able = begun(problem, budget, is_small=problem.tasks <= _FEW)
         bound = min(
             (self._shortest_paths(p, budget) for p in able if p.mechanism != "pipelined"),
             default=math.inf,

@@ -90,19 +90,26 @@ class ServingLatencyMethod(ServingMethod):
         return prepared.tasks / prepared.widest
 
 
-def begun(problem: ServingLatencyProblem, budget: Budget) -> list[Prepared]:
+def begun(
+    problem: ServingLatencyProblem, budget: Budget, *, is_small: bool = False
+) -> list[Prepared]:
     """Prepare the problem for each mechanism that has a feasible plan. Record an initial plan for
     each of them in the budget, and return the prepared problems.
+
+    If `is_small` is true, `offer_first_plan` evaluates only one plan per mechanism.
     """
     options = able(problem, Prepared)
     for prepared in options:
-        offer_first_plan(prepared, budget)
+        offer_first_plan(prepared, budget, is_small=is_small)
     return options
 
 
-def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
+def offer_first_plan(prepared: Prepared, budget: Budget, *, is_small: bool = False) -> None:
     """Record the best trivial plan in the budget. A trivial plan uses either batches as large as
     memory allows or one batch per task.
+
+    If `is_small` is true, the caller will soon compare all plans of a small problem, so only the
+    first trivial plan is evaluated.
 
     Each trivial plan has a single speculation length. The first plan is always evaluated, and later
     plans are skipped if their bounds rule them out. Without a bound, speculation lengths increase
@@ -125,6 +132,8 @@ def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
                 if bound == 0.0 and found > 1.1 * best:
                     break
                 best = min(best, found)
+            if is_small:
+                return
 
 
 def certify(prepared: Prepared, plan: ServingLatencyPlan, budget: Budget) -> Outcome:
