@@ -23,9 +23,7 @@ SOON = 0.1
 """Minimum remaining time, in seconds, for recording simple plans before the first member runs."""
 
 WORK_SECONDS = 20.0
-"""Work limit of each member if there is no time limit. It corresponds to this many seconds on one
-core, approximately.
-"""
+"""Work limit of each member if there is no time limit, in approximate seconds on one core."""
 
 
 @dataclass(frozen=True)
@@ -83,15 +81,15 @@ class Auto(Method):
         return (self.order + self.instead)[-1]().refusal(problem, memory_limit)
 
     def bytes_needed(self, problem: Any) -> dict[str, float]:
-        """Return how many bytes the first member needs, as a dictionary whose keys describe what
-        determines the amount.
+        """Return how many bytes the first member needs. The keys of the dictionary name what
+        determines each amount.
         """
         first = next(self._able(problem, math.inf), None)
         return {} if first is None else first.bytes_needed(problem)
 
     def seconds_needed(self, problem: Any) -> dict[str, float]:
-        """Return how many seconds the first member needs, as a dictionary whose keys describe what
-        determines the time.
+        """Return how many seconds the first member needs. The keys of the dictionary name what
+        determines each duration.
         """
         first = next(self._able(problem, math.inf), None)
         return {} if first is None else first.seconds_needed(problem)
@@ -117,7 +115,9 @@ class Auto(Method):
             budget.offer(plan)
 
     def run(self, problem: Problem, budget: Budget) -> Outcome:
-        """Run the members one at a time, and return the best plan and the best bound."""
+        """Run the members one at a time, and return the best plan and the best bound that they
+        find.
+        """
         budget.offer_warm_start()
         if "numba" not in sys.modules and SOON < budget.remaining < math.inf:
             # The import of Numba alone may exceed the time limit.

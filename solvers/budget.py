@@ -1,4 +1,4 @@
-"""The budget of a solve, which holds a method's limits together with the best plan and the best
+"""The budget of a solve, which stores a method's limits together with the best plan and the best
 bound found so far.
 """
 
@@ -15,17 +15,21 @@ from specopt.models.result import Progress
 from specopt.solvers.clock import Clock
 
 MEMORY_LIMIT = 2 * 2**30
-"""Default memory limit of a solve, in bytes. Memory that the process already uses is not included.
+"""Default memory limit of a solve, in bytes. The limit does not include memory that the process
+already uses.
 """
 
 LAST_SECONDS = 0.025
-"""Additional time, in seconds, for evaluating a method's last plan after 1.05 times the time limit.
+"""Time, in seconds, that the evaluation of a method's last plan may take beyond 1.05 times the time
+limit.
 
-It is half of the time by which a result may be late.
+It is half of the delay that is tolerated for a result.
 """
 
 LARGE = 2**26
-"""Size, in bytes, above which arrays are also compared with the free memory."""
+"""Size, in bytes, above which arrays are compared not only with the memory limit but also with the
+free memory.
+"""
 
 Callback = Callable[[Progress], bool | None]
 
@@ -112,32 +116,33 @@ class Budget(Clock):
         self.bound_by: str | None = None
 
     def check(self, ahead: float = 0.0) -> None:
-        """Raise an exception if the solve must stop, if the next `ahead` seconds would exceed the
-        time limit, or if the work limit is reached.
+        """Raise an exception if the solve must stop or if the work limit is reached.
+
+        The solve must stop if the caller has requested it, or if the time limit is reached within
+        the next `ahead` seconds.
         """
         super().check(ahead)
         if self.work_left <= 0.0:
             raise OutOfWork
 
     def spend(self, seconds: float) -> None:
-        """Charge work to the work limit. Work is measured in seconds on one core, converted at a
-        fixed rate.
+        """Charge work against the work limit, in seconds on one core.
 
-        Because the rate is fixed, a method reaches its work limit at the same point on every
-        machine.
+        Methods convert operations to seconds at a fixed rate, so a method reaches its work limit at
+        the same point on every machine.
         """
         self.work_left -= seconds
 
     def is_proven(self, tolerance: float) -> bool:
-        """Return whether the relative gap between the plan and the bound is within `tolerance` or
-        the requested gap.
+        """Return whether the relative gap between the plan's objective and the bound is within
+        `tolerance` or the requested gap.
         """
         if self.objective is None or self.bound is None:
             return False
         return self.problem.gap(self.objective, self.bound) <= max(self.gap, 0.9 * tolerance)
 
     def hold(self, fields: str, size: float) -> None:
-        """Check that arrays fit into memory before they are allocated.
+        """Check that arrays fit in memory before they are allocated.
 
         `size` is the total size of the arrays in bytes, and `fields` names the problem fields that
         determine this size.
@@ -208,7 +213,9 @@ class Budget(Clock):
         return evaluation
 
     def offer_warm_start(self) -> None:
-        """Record the warm start as a plan, if there is a warm start."""
+        """Evaluate the warm start, if there is one, and record it as the incumbent if it improves
+        on the current one.
+        """
         if self.warm_start is not None:
             self.offer(self.warm_start)
 
@@ -221,7 +228,7 @@ class Budget(Clock):
             self.report()
 
     def report(self) -> None:
-        """Report the progress to the callback, and note whether the callback requests a stop."""
+        """Report the progress to the callback, and record whether the callback requests a stop."""
         if self.callback is None:
             return
         gap = None

@@ -1,5 +1,5 @@
-"""The clock of a solve. It measures the remaining time, and performs calls and imports that must
-not exceed the time limit.
+"""The clock of a solve, which measures the remaining time. It also performs calls and imports that
+must not exceed the time limit.
 """
 
 from __future__ import annotations

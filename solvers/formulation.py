@@ -12,7 +12,9 @@ from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.problem import Plan
 
 MAX_ENTRIES = 200_000
-"""Maximum number of nonzero entries in a program. Pyomo needs about one kilobyte per entry."""
+"""Maximum number of nonzero coefficients in a program. Pyomo needs about one kilobyte for each of
+them.
+"""
 
 Value = Callable[[Any], float]
 """Function that returns the value of a given variable in the solution of a program."""
@@ -47,7 +49,7 @@ def check_size(rows: int, columns: int, entries: int) -> None:
     Raises
     ------
     Unsupported
-        If the program would have more than `MAX_ENTRIES` nonzero entries.
+        If the program would have more than `MAX_ENTRIES` nonzero coefficients.
     """
     if entries > MAX_ENTRIES:
         raise Unsupported(

@@ -1,4 +1,5 @@
-"""HiGHS without console output, including HiGHS objects that Pyomo creates.
+"""Suppression of the console output of HiGHS, which also applies to HiGHS objects that Pyomo
+creates.
 
 HiGHS 1.16.0 prints a banner once per process while its Python object is constructed, before any
 option can be set.

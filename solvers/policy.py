@@ -46,7 +46,7 @@ class Policy(ABC):
 
     @abstractmethod
     def decide(self, state: Any) -> Any:
-        """Return the decision for a state."""
+        """Return the policy's decision in a state of the system."""
 
     def learn(self, outcome: Any) -> None:  # noqa: B027  (optional)
         """Update the policy with the outcome of its last decision. By default, this method does
@@ -72,7 +72,9 @@ def as_policy(policy: object, named: Mapping[str, Callable[[], Any]], *classes: 
 
 
 def settings_of(policy: object) -> dict[str, Any]:
-    """Return the options of a policy as a dictionary, which is empty unless it is a dataclass."""
+    """Return the options of a policy by name. The dictionary is empty if the policy has no
+    options.
+    """
     return dataclasses.asdict(policy) if dataclasses.is_dataclass(policy) else {}  # type: ignore[arg-type]
 
 
@@ -119,7 +121,7 @@ def twin(
     policy
         Policy to simulate.
     world
-        Problem or workload in which the policy runs.
+        Problem or workload that is simulated.
     seed
         Seed of the replication.
     kernel

@@ -1,5 +1,5 @@
-"""Functions that solve Pyomo programs within a budget. All methods that are based on integer
-programs share them.
+"""Functions that solve Pyomo programs within a budget, for use by all methods that are based on
+integer programs.
 """
 
 from __future__ import annotations

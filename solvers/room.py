@@ -1,11 +1,11 @@
-"""Computation of the room of a constraint, which is the largest amount that is accepted as
-satisfying its limit.
+"""The room of a constraint, defined as the largest amount that counts as satisfying its limit.
 
 A constraint amount <= limit counts as violated if amount > limit + 1e-9 max(|limit|, |amount|) +
-readings, where readings is the spacing of clock readings. All amounts are sums of nonnegative
-terms. A method and the evaluation of its plan may add the terms in different orders, so their sums
-may differ in the last digits. If terms are not integers, proofs therefore use a slightly larger
-room, and the construction of plans uses a slightly smaller room.
+readings. The term readings is the spacing of clock readings if the limit is a difference of such
+readings, and 0 otherwise. All amounts are sums of nonnegative terms. A method and the evaluation of
+its plan may add the terms in different orders, so their sums may differ in the last digits. If
+terms are not integers, proofs therefore use a slightly larger room, and the construction of plans
+uses a slightly smaller room.
 """
 
 from __future__ import annotations

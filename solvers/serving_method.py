@@ -98,10 +98,11 @@ class PreparedServing:
 
     @cached_property
     def pieces(self) -> tuple[Floats, Floats]:
-        """Runtimes of the draft and the verify stage as upper envelopes of linear pieces.
+        """Runtimes of the draft stage and the verify stage, each as the upper envelope of linear
+        pieces.
 
-        Each of the P rows (c1, c2, largest work) is a piece, whose runtime is c1 times the work
-        plus c2. The work of a batch is its number of operations, b F.
+        Each of the P rows (c1, c2, largest work) describes a piece, whose runtime is c1 times the
+        work plus c2. The work of a batch is its number of operations, b F.
         """
         problem, drafts = self.problem, self.mechanism != "autoregressive"
         return envelope(problem.draft_runtime if drafts else None), envelope(problem.verify_runtime)
@@ -141,7 +142,7 @@ class PreparedServing:
 
     @cached_property
     def kept(self) -> dict[Any, Any]:
-        """Cache for derived arrays."""
+        """Cache for arrays that are derived from this object."""
         return {}
 
     @cached_property
@@ -161,8 +162,8 @@ class PreparedServing:
         return float(self.upload_seconds.sum())
 
     def shared_fields(self, length: int, shares: Floats | None) -> dict[str, Any]:
-        """Return all fields of a plan except its batches. If `shares` is None, the optimal
-        bandwidth shares are used.
+        """Return all fields of a plan except its batches, as a dictionary. If `shares` is None, the
+        optimal bandwidth shares are used.
         """
         return {
             "speculation_length": length,
@@ -191,14 +192,16 @@ class PreparedServing:
 
     @cached_property
     def widest(self) -> int:
-        """Upper bound on the number of tasks in a batch that fits in memory, based on the shortest
-        lengths.
+        """Upper bound on the size of a batch that fits in memory, computed from the shortest input
+        and the shortest output.
         """
         most = self.room_for(float(self.inputs.min() + self.outputs.min()))
         return self.tasks if most >= self.tasks else max(1, math.ceil(most))
 
     def room_for(self, tokens: float) -> float:
-        """Return how many tasks with `tokens` tokens each fit in memory, as a real number."""
+        """Return how many tasks with `tokens` tokens each fit in memory. The result need not be an
+        integer.
+        """
         return min(
             (free / (kv * tokens) for kv, free in self.memory.reshape(2, 2).tolist() if kv > 0.0),
             default=math.inf,
@@ -207,9 +210,9 @@ class PreparedServing:
     def rows_end(self, row: int, work: int) -> int:
         """Return the row at which a kernel call that computes part of a shortest path should end.
 
-        The call starts at `row` and may examine about `work` batches. For each row, the number of
-        batches examined is at most the number of tasks up to that row, and at most the size of the
-        widest batch.
+        The call starts at `row` and may examine about `work` batches. In each row, it examines at
+        most as many batches as there are tasks up to that row, and no batch larger than the widest
+        batch.
         """
         ahead = row + 100
         return min(self.tasks + 1, row + max(1, min(ahead, work // min(row + ahead, self.widest))))
@@ -260,10 +263,10 @@ class PreparedServing:
 
 
 def envelope(runtime: Runtime | None) -> Floats:
-    """Return the upper envelope of a runtime's linear pieces over work >= 0.
+    """Return the upper envelope of a runtime's linear pieces for work >= 0.
 
-    The rows are (c1, c2, largest work) with increasing c1. Each row is a piece, c1 times the work
-    plus c2, and the largest work to which it applies.
+    Each row (c1, c2, largest work) describes a piece, c1 times the work plus c2, and the largest
+    work to which the piece applies. The rows are sorted by increasing c1.
     """
     if runtime is None:
         return np.array([[0.0, 0.0, math.inf]])
@@ -333,7 +336,8 @@ class ServingMethod(Method):
 
 
 def able(problem: ServingData[Any], kind: type[P]) -> list[P]:
-    """Convert a problem to arrays of the class `kind` for each mechanism for which plans exist.
+    """Convert a problem to an object of the class `kind` for each mechanism under which plans
+    exist, and return these objects.
 
     Raises
     ------
@@ -375,8 +379,9 @@ def conflicts(options: Sequence[PreparedServing]) -> tuple[Conflict, ...]:
     """Return a conflict for each task that does not fit in memory under the first mechanism, even
     if it is alone.
 
-    The suggested changes take all mechanisms into account. Under each mechanism, a plan exists if
-    and only if every task fits in memory alone, so the conflicts prove that no plan exists.
+    The changes that the conflicts suggest take all mechanisms into account. Under each mechanism, a
+    plan exists if and only if every task fits in memory alone, so the conflicts prove that no plan
+    exists.
     """
     problem = options[0].problem
     helpful: dict[str, float] = {}

@@ -3,8 +3,8 @@ duration.
 
 The prices are dual prices from a linear program. They yield a bound even if batches may change at
 any step. Let a task k that has gained g tokens earn pi_k(g) >= 0 for its next token, and let it
-earn q_k >= 0 for its first step. Suppose that the duration of every step that a plan can contain is
-at least what its tasks earn in the step,
+earn q_k >= 0 for its first step. Suppose that the duration t of every step that a plan can contain
+is at least the earnings of its tasks in the step,
 
     t >= sum over the tasks served of                                                    (1)
          (integral of pi_k from g_k to g_k + L(alpha_k, l)) + q_k in a first step.
@@ -53,10 +53,10 @@ Within a group, a price is linear between the shortest and the longest prompt. I
 between `KNOTS` points of progress, called knots, and does not decrease from one knot to the next.
 Charges and m_k depend only on I_k + g_k, where I_k is the prompt length, and are linear as well. So
 if the condition holds at the ends, it holds in between. (The charge of a first step is convex in
-the prompt; its distance below the straight line, at most q (b - a)^2 / 4, is subtracted.) Prices
-lag behind costs by L(l_max) tokens of progress. Since prices do not decrease, this ensures that no
-token of a step is priced above the cost at the start of that step. The solver's solution is scaled
-down until a check confirms (1).
+the prompt length. Its maximum distance below the straight line, at most q (b - a)^2 / 4, is
+subtracted.) Prices lag behind costs by L(l_max) tokens of progress. Since prices do not decrease,
+this ensures that no token of a step is priced above the cost at the start of that step. The
+solver's solution is scaled down until a check confirms (1).
 
 Without arrivals, the first steps of all tasks are a single step, which is charged separately. Its
 duration is at least the time to draft for all prompts, the time to verify them, or any mixture of
@@ -134,8 +134,8 @@ class Sort:
         Point of each entry, whether the entry belongs to the draft stage, and its slope in seconds
         per operation.
     overhead, share
-        Overhead of each entry in seconds. `overhead` is the total for all runs, and `share` is the
-        overhead for each full memory of tasks.
+        Overhead of each entry in seconds. `overhead` is the total for all runs. `share` is the
+        overhead for tasks that together fill the memory once.
     charged
         Whether an entry includes the work of a run, with shape (positions of runs, entries).
     """
@@ -164,9 +164,9 @@ class Sort:
         )
 
     def allowed(self, weights: Floats) -> Floats:
-        """Scale the weights down if they add up to more than one.
+        """Scale the weights down if their sum exceeds one, and return them.
 
-        At every point, only the stage with the larger total weight counts towards the sum.
+        At every point, only the stage with the larger total weight contributes to the sum.
         """
         largest = (self.parts @ weights).reshape(2, -1).max(axis=0)
         return weights / max(1.0, float(largest.sum()))
@@ -326,8 +326,8 @@ class Prices:
         return found
 
     def gather(self, values: Floats) -> Floats:
-        """Distribute the values of tasks to the ends of their groups, and return the sum at every
-        end.
+        """Divide the values of tasks between the ends of their groups, and return the total at
+        every end.
 
         `values` has shape (tasks, ...). The ends of a group are its shortest and its longest
         prompt, and the value of a task is divided between them by linear interpolation.
@@ -338,8 +338,10 @@ class Prices:
         return found.reshape(-1, *values.shape[1:])
 
     def between(self, values: Floats) -> Floats:
-        """Interpolate values at the ends of groups, with shape (ends, ...), to obtain a value for
-        each task.
+        """Interpolate values that are given at the ends of groups, and return a value for each
+        task.
+
+        `values` has shape (ends, ...). The ends of a group are its shortest and its longest prompt.
         """
         low, high = values[2 * self.group], values[2 * self.group + 1]
         return np.asarray(((1.0 - self.share) * low.T + self.share * high.T).T)
@@ -359,10 +361,10 @@ class Prices:
         return found
 
     def charges(self, sort: Sort) -> Floats:
-        """Return the charge that each entry of `sort` contributes for a task, with shape (positions
-        of runs, lengths, task types, entries).
+        """Return how much each entry of `sort` charges for a task, with shape (positions of runs,
+        lengths, task types, entries).
 
-        A task type is a group end together with a knot or a first step.
+        A task type is an end of a group, combined with a knot or a first step.
         """
         done = np.where(
             sort.drafts, self.draft.T[sort.lengths, :, None], self.verify.T[sort.lengths, :, None]
@@ -373,8 +375,8 @@ class Prices:
     # ------------------------------------------------------------------ the linear program
 
     def solve(self, budget: Budget) -> None:
-        """Solve the linear program for the prices. Prices remain zero if time runs out or if steps
-        take no time.
+        """Solve the linear program for the prices. The prices remain zero if time runs out or if
+        steps have no duration.
         """
         unit = float((sum(self._seconds(False)) / self.tokens).min(axis=1).max())
         if unit == 0.0:
@@ -471,8 +473,8 @@ class Prices:
         )
 
     def holds(self) -> bool:
-        """Return whether the prices satisfy inequality (1): no step may earn more than its
-        duration.
+        """Return whether the prices satisfy inequality (1), which states that no step earns more
+        than its duration.
         """
         for sort, weights, tau in zip(self.sorts, self.weights, self.tau, strict=True):
             earned = (
@@ -510,10 +512,10 @@ class Prices:
         )
 
     def _seconds(self, first: bool) -> list[Floats]:
-        """Return the draft times and the verify times of one step in which each task is served
-        alone.
+        """Return the draft times and the verify times of one step, for each task served alone.
 
-        Both arrays are in seconds and have shape (tasks, lengths).
+        Both arrays are in seconds and have shape (tasks, lengths). If `first` is true, the step is
+        the task's first step.
         """
         passes = np.array(self.prepared.served_lengths), 1
         work = operations(self.prepared, self.prepared.inputs, first)
@@ -547,8 +549,8 @@ class Prices:
         return np.asarray(np.maximum(0.0, outputs - self.tokens.max(axis=1)) * seconds)
 
     def opening(self) -> float:
-        """Return a lower bound on the duration of a joint first step of all tasks, minus the
-        earnings of the tasks in that step, in seconds.
+        """Return a lower bound on the duration of the first step of all tasks together, minus the
+        earnings of the tasks in that step. The result is in seconds.
         """
         runs = max(1.0, float(self.prepared.inputs.sum()) * self.memory_per_token)
         work = operations(self.prepared, self.prepared.inputs, True)
@@ -568,8 +570,8 @@ class Prices:
 
 
 def solved_prices(prepared: PreparedServing, budget: Budget, apart: bool = False) -> Prices:
-    """Create the prices for a problem under one mechanism, solve for them within the budget, and
-    return them.
+    """Create the prices for a problem under one mechanism, solve the linear program within the
+    budget, and return the prices.
     """
     lengths = len(prepared.served_lengths)
     budget.hold(

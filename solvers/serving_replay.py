@@ -1,9 +1,10 @@
 """Code shared by the simulators for `serving-latency` and `continuous-serving` problems, which
 replay plans with random acceptances.
 
-Each draft token is accepted independently with its task's acceptance rate alpha, up to the first
-rejection, and the server adds one token. Each task is served until it reaches its own output length
-O_k, even if the problem uses conservative output lengths. Excess tokens are discarded.
+Each draft token is accepted independently with probability alpha, its task's acceptance rate, up to
+the first rejection. The server then adds one token of its own. Each task is served until it reaches
+its own output length O_k, even if the problem uses conservative output lengths. Excess tokens are
+discarded.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from specopt.solvers.simulation import Estimate, Replications, Simulation, judge
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReplaySimulation(Simulation):
-    """The simulated distribution of a plan's serving latency, together with the plan's objective.
+    """The result of replaying a plan: the distribution of its latency, together with its objective.
 
     The entries of `estimates` are "latency_seconds", which is the simulated value of the objective,
     and "decoding_steps", which is the number of steps until the last task has finished.
@@ -101,7 +102,7 @@ def played(
         Function that returns random numbers in [0, 1), with shape (count, K), for the step with a
         given number.
     inputs
-        Input length of each task, including padding.
+        Input length of each task, including any padding.
     stays
         Whether a finished task remains part of its batch until all tasks of the batch have
         finished.

@@ -65,7 +65,7 @@ class Estimate:
 
     @classmethod
     def of(cls, samples: Sequence[float] | Floats | Ints) -> Self:
-        """Estimate the mean from independent samples."""
+        """Estimate a mean from independent samples."""
         values = np.asarray(samples, np.float64)
         return cls(float(values.mean()), _error(values), values)
 
@@ -147,12 +147,14 @@ class Simulation(Shown, ABC):
 
     @property
     def standard_error(self) -> float:
-        """Standard error of the headline's mean."""
+        """Standard error of the mean of the headline."""
         return self.headline.standard_error
 
     @property
     def confidence_interval(self) -> tuple[float, float]:
-        """95 % confidence interval for the headline's mean, based on Student's t distribution."""
+        """95 % confidence interval for the mean of the headline, based on Student's t
+        distribution.
+        """
         return self.headline.confidence_interval
 
     @property
@@ -193,25 +195,7 @@ class Simulation(Shown, ABC):
 
 
 class Replications:
-    """The replications of one simulation, with its seed and its callback.
-
-    Parameters
-    ----------
-    seed
-        Seed of all random numbers.
-    replications
-        Number of replications.
-    callback
-        Function that is called with the number of completed replications and their mean result, or
-        None.
-    minimum
-        Minimum number of replications that the simulation requires.
-
-    Raises
-    ------
-    InvalidInput
-        If an argument is outside its domain.
-    """
+    """The replications of a simulation, which share a seed and a callback."""
 
     def __init__(
         self, seed: int, replications: int, callback: Tell | None, minimum: int = 1

@@ -12,8 +12,10 @@ from specopt.solvers.continuous_serving.rebatching import Rebatching
 
 @dataclass(frozen=True)
 class AutoContinuous(Auto):
-    """Default method for `continuous-serving` problems. It uses dynamic programming over all steps
-    for very few tasks, and otherwise simulates a scheduler in advance.
+    """Default method for `continuous-serving` problems.
+
+    It uses dynamic programming over all steps for very few tasks, and otherwise plans by simulating
+    a scheduler in advance.
     """
 
     solves = ContinuousServingProblem

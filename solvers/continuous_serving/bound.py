@@ -30,7 +30,7 @@ def served_bound(prepared: Prepared, budget: Budget) -> float:
 
 
 def _bound_together(prepared: Prepared, prices: Prices, outputs: Floats) -> float:
-    """Return a lower bound on the objective for tasks that all start together.
+    """Return a lower bound on the objective, in seconds, for tasks that all start together.
 
     `outputs` contains the output lengths of the tasks, which are sorted by input length.
     """
@@ -45,7 +45,7 @@ def _bound_together(prepared: Prepared, prices: Prices, outputs: Floats) -> floa
 
 
 def _bound_apart(prepared: Prepared, prices: Prices, outputs: Floats) -> float:
-    """Return a lower bound on the objective for tasks that arrive one at a time.
+    """Return a lower bound on the objective, in seconds, for tasks that arrive one at a time.
 
     `outputs` contains the output lengths of the tasks, which are sorted by input length.
     """
@@ -67,8 +67,8 @@ def prompt_seconds(prepared: Prepared) -> Floats:
     """Return the minimum time, in seconds, to process each task's prompt. The tasks are sorted by
     input length.
 
-    The time covers the verify model and, without overlap, also the draft model. A pass lasts at
-    least the sum over its tasks, because overheads and padding only add time.
+    The time covers the verify model and, without overlap, also the draft model. A pass over several
+    prompts takes at least the sum of their times, because overheads and padding only add time.
     """
     draft, verify = operations(prepared, prepared.inputs, True)
     slopes = [rows[:, 0].max() for rows in prepared.pieces]

@@ -6,10 +6,10 @@ together, and every unfinished task is served in every step. The remaining laten
 past only through the number of steps that each task has had at each speculation length. If
 regrouping tasks has a cost, the remaining latency also depends on the batches of the previous step.
 
-The latency is a sum over steps. A step adds its duration to the makespan. To the latency of each
-task, it adds its duration if the task continues, or the completion time of the task's batch if the
-task finishes. The method makes no assumptions about batches, so the other methods are tested
-against it.
+The objective is a sum over steps. Each step adds its duration to the makespan. For the mean
+latency, a step adds its duration to the latency of every task that continues, and the completion
+time of the task's batch to the latency of every task that finishes. The method makes no assumptions
+about batches, so the other methods are tested against it.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class EveryStep(ContinuousServingMethod):
 def _states(problem: ContinuousServingProblem) -> float:
     """Estimate the number of states of the dynamic program.
 
-    A state contains, for each task, the number of steps at each speculation length. The estimate
-    assumes that every task takes up to as many steps as the longest task.
+    A state contains, for each task, the number of steps taken at each speculation length. The
+    estimate lets every task take as many steps as the longest task.
     """
     if problem.tasks > EveryStep.max_size:
         return math.inf

@@ -185,10 +185,10 @@ def play(
 
 
 def _serve(prepared: Prepared, rule: Rule, ready: Floats) -> tuple[Floats, list[Phase], float]:
-    """Serve all tasks step by step, with batches chosen by a rule.
+    """Serve all tasks step by step, with the batches that `rule` chooses.
 
     Return a tuple (finish, phases, share): the time at which each task finishes, the phases of the
-    plan, and the fraction of tokens from steps with drafts.
+    resulting plan, and the fraction of tokens from steps with drafts.
     """
     problem = prepared.problem
     outputs = problem.planned_output_tokens.astype(np.float64)
@@ -327,8 +327,8 @@ def _own(prepared: Prepared, policy: Policy) -> Rule:
 
 
 def _repeat_static(prepared: Prepared, ready: Floats) -> Floats:
-    """Return the finish times of tasks that are served in successive lots, each of which completes
-    before the next begins.
+    """Serve tasks in successive lots, each of which completes before the next lot begins. Return
+    the time at which each task finishes.
 
     A lot contains all tasks that have arrived but have not been served.
     """

@@ -31,7 +31,7 @@ class Prepared(PreparedServing):
 
     @property
     def lengths(self) -> range:
-        """Speculation lengths that a plan may use as its default. They are at least 1 if the
+        """Speculation lengths that are allowed as the default of a plan. They are at least 1 if the
         mechanism uses drafts.
         """
         return (
@@ -60,7 +60,7 @@ class Prepared(PreparedServing):
         Parameters
         ----------
         runs
-            Tasks and number of draft tokens of each batch, in order.
+            Tasks and number of draft tokens of each batch, in pipeline order.
         gained, begins
             Number of tokens that each task has gained so far, and whether the step is the task's
             first step.

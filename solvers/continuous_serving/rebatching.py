@@ -59,8 +59,8 @@ FEW = 300
 """Maximum number of tasks for which new batches are formed every time a task finishes."""
 
 PATIENCE = (0.25, 0.6, 1.0)
-"""Values of the patience parameter, which controls when tasks with long prompts are admitted (see
-`_admitted`). Each value yields one plan.
+"""Values of the patience parameter, each of which yields one plan. The parameter controls when
+tasks with long prompts are admitted (see `_admitted`).
 """
 
 FINISHED = 0.02
@@ -70,8 +70,8 @@ more than `FEW` tasks.
 
 
 class PhaseBuilder:
-    """Builds plans by simulating a scheduler one event at a time. Each event starts a new phase of
-    the plan.
+    """A builder that constructs plans by simulating a scheduler one event at a time. Each event
+    starts a new phase of the plan.
     """
 
     def __init__(self, prepared: Prepared, budget: Budget, outputs: Ints, shares: Floats) -> None:
@@ -273,8 +273,8 @@ def _bound(options: Sequence[Prepared], budget: Budget) -> float:
 
 
 def _admitted(there: Truths, active: Truths, prompt: Floats, rest: Floats, patience: float) -> Ints:
-    """Return the waiting tasks that are admitted to the next step, in order of increasing prompt
-    time.
+    """Return the waiting tasks that should join the next step, in order of increasing duration of
+    their first step.
 
     Suppose that a task is admitted only after n active tasks have finished. Every waiting task is
     then delayed, but these n active tasks are not delayed by the prompt. If no task is active, at

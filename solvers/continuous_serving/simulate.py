@@ -1,4 +1,5 @@
-"""A simulation of the latency of a plan with random acceptances, or of a policy.
+"""Simulation of a plan with random acceptances or of a scheduling policy, which yields the
+distribution of the latency.
 
 The policies are in the module `policies`. When a plan is replayed, a task leaves as soon as it
 reaches its own output length O_k. The current phase of the plan determines the batches, their order
@@ -35,7 +36,9 @@ AT_ONCE = 100
 
 
 class PlanSimulation(ReplaySimulation):
-    """The simulated distribution of a plan's serving latency, together with its objective."""
+    """The result of replaying a plan: the distribution of its latency, together with its
+    objective.
+    """
 
     kind = ContinuousServingProblem.kind
 

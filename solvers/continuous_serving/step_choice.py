@@ -29,9 +29,9 @@ WEIGHT = 8.0
 class Task(NamedTuple):
     """The scheduler's information about a task.
 
-    The fields are the number of tokens reached, the number of tokens that the draft model has not
-    processed yet, the acceptance rate, the number of tokens gained, and whether the next step is
-    the task's first step.
+    The fields contain the number of tokens reached, the number of tokens that the draft model has
+    not processed yet, the acceptance rate, and the number of tokens gained. The last field states
+    whether the next step is the task's first step.
     """
 
     reached: Annotated[float, Meta(ge=1, le=1e15)]
@@ -51,8 +51,9 @@ class Task(NamedTuple):
 class Learned(NamedTuple):
     """Statistics that the scheduler collects over all tasks.
 
-    The fields are the sums of the output lengths and of the squared output lengths of finished
-    tasks, the number of tasks that have joined, and the total duration of the steps in seconds.
+    The fields contain the sum of the output lengths of finished tasks, the sum of the squares of
+    these lengths, the number of tasks that have joined, and the total duration of all steps in
+    seconds.
     """
 
     outputs: Annotated[float, Meta(ge=WEIGHT * USUAL_TOKENS, le=1e15)] = WEIGHT * USUAL_TOKENS
@@ -62,14 +63,14 @@ class Learned(NamedTuple):
 
     @property
     def stay_tokens(self) -> float:
-        """Expected number of tokens that an active task has yet to gain.
+        """Expected number of tokens that an active task will still gain before it finishes.
 
         The value is the mean residual life for the output lengths observed so far.
         """
         return self.squares / (2.0 * self.outputs)
 
     def finished(self, gained: float) -> Learned:
-        """Return the statistics updated with a finished task that gained `gained` tokens."""
+        """Return updated statistics after a task with `gained` tokens has finished."""
         return self._replace(outputs=self.outputs + gained, squares=self.squares + gained**2)
 
 

@@ -39,8 +39,8 @@ class AutoAllocation(Auto):
         return DraftAllocationPlan(draft_tokens=np.clip(problem.budget_tokens - before, 0, drafts))
 
     def plain_plans(self, problem: DraftAllocationProblem) -> Iterator[DraftAllocationPlan]:
-        """Yield a simple initial plan, which allocates at most `PLAIN_TOKENS` tokens in order of
-        decreasing marginal value.
+        """Yield a simple initial plan that needs no compiled code. It allocates at most
+        `PLAIN_TOKENS` tokens, in order of decreasing marginal value.
         """
         drafts = [0] * problem.clients
         take_largest(problem, drafts, min(problem.budget_tokens, PLAIN_TOKENS), lambda: None)

@@ -23,7 +23,7 @@ ALLOCATIONS_PER_CHECK = 4096
 
 @dataclass(frozen=True)
 class BruteForceAllocation(DraftAllocationMethod):
-    """A brute-force method that enumerates all allocations and returns the best."""
+    """Brute force over all allocations."""
 
     name = "brute-force"
     exact = True
@@ -81,8 +81,8 @@ def allocations(caps: list[int], budget: int, enough: int) -> float:
 def enumerate_allocations(
     values: list[list[float]], budget: int
 ) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yield every allocation within the budget, as a pair of its value and its draft tokens per
-    client.
+    """Yield every allocation within the budget as a pair (value, drafts), where `drafts` contains
+    the number of draft tokens for each client.
 
     values[i][S] is the value of S draft tokens for client i.
     """

@@ -1,5 +1,5 @@
-"""A single compiled call that allocates the draft tokens of one round, for controllers that run in
-every round.
+"""A fast interface to the allocation of draft tokens, for controllers that allocate in every round.
+Each round takes a single compiled call.
 
 >>> import numpy as np
 >>> from specopt.solvers.draft_allocation import fast
@@ -11,8 +11,8 @@ every round.
 array([5, 0, 3])
 
 The caller owns the arrays and can reuse them in every round. The arrays must be C-contiguous and
-have type float64 or int64. Their values are not checked. With N = 8 and C = 20, a call takes about
-a microsecond.
+have type float64 or int64. Their values are not checked. With 8 clients and a budget of 20 tokens,
+a call takes about a microsecond.
 """
 
 from __future__ import annotations

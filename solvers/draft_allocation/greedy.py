@@ -28,8 +28,8 @@ TOKENS_PER_CHECK = 4096
 def take_largest(
     problem: DraftAllocationProblem, drafts: list[int], tokens: int, check: Callable[[], None]
 ) -> None:
-    """Allocate up to `tokens` tokens in order of decreasing marginal value, and add them to
-    `drafts` in place.
+    """Allocate up to `tokens` tokens in order of decreasing marginal value, and increase the
+    clients' counts in `drafts` accordingly.
 
     On entry, all entries of `drafts` must be zero. Tokens that add no value are not allocated.
     """
@@ -58,10 +58,11 @@ def take_largest(
 @dataclass(frozen=True)
 class Greedy(DraftAllocationMethod):
     """A greedy method that allocates each token to the client with the largest marginal value. Ties
-    go to the lower client index.
+    go to the client with the lower index.
 
     The method is exact because the marginal values w_i a_i^n of a client never increase with n.
-    Hence no remaining token is worth more than the token at the top of the heap.
+    Hence no remaining token of any client has a larger marginal value than the token that is
+    allocated next.
     """
 
     name = "greedy"
@@ -71,7 +72,9 @@ class Greedy(DraftAllocationMethod):
     complexity = "O(N + C log N)"
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
-        """Allocate tokens one at a time until the budget is exhausted or no token adds value."""
+        """Allocate tokens one at a time until the budget is exhausted or no remaining token adds
+        value.
+        """
         offer_first_plan(problem, budget)
         drafts = [0] * problem.clients
         try:

@@ -2,12 +2,12 @@
 and the certificate of optimality.
 
 Token n = 1, 2, ... of client i adds w_i a_i^n, its marginal value, to the objective. A client's
-marginal values never increase, so the C largest marginal values of all clients form a feasible
-plan. No plan within the budget can have a larger sum, so this plan is optimal. The smallest of
-these marginal values (or 0 if the budget is not exhausted) is an optimal Lagrange multiplier of the
-budget constraint. For any such multiplier, called the price, sum_i max_S (w_i mu_i(S) - price S) +
-price C is an upper bound on the value of every plan. Since this plan attains the bound, it is
-optimal.
+marginal values never increase, so the C largest marginal values of all clients, where C is the
+budget, form a feasible plan. No plan within the budget can have a larger sum, so this plan is
+optimal. The smallest of these marginal values (or 0 if the budget is not exhausted) is an optimal
+Lagrange multiplier of the budget constraint. For any such multiplier, called the price, sum_i max_S
+(w_i mu_i(S) - price S) + price C is an upper bound on the value of every plan. Since this plan
+attains the bound, it is optimal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from specopt.solvers.method import Method, Outcome
 
 SMALLEST = 2.2250738585072014e-308
 """Threshold below which marginal values are treated as zero, because smaller floating-point numbers
-lack full precision. It applies after the weights are scaled by `scaled`.
+lack full precision. It applies to weights that `scaled` has scaled.
 """
 
 
@@ -42,8 +42,8 @@ class DraftAllocationMethod(Method):
 
 
 def offer_first_plan(problem: DraftAllocationProblem, budget: Budget) -> None:
-    """Record a plan without drafts, which is always feasible, and the Lagrangian bound at price 0
-    in the budget. Neither requires a search.
+    """Record in the budget a plan without drafts, which is always feasible, and the Lagrangian
+    bound at price 0. Neither of them requires a search.
     """
     budget.offer(DraftAllocationPlan(draft_tokens=np.zeros(problem.clients, np.int64)))
     budget.improve_bound(lagrangian_bound(problem, 0.0))

@@ -20,15 +20,15 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.pyomo_program import ByProgram, run_program
 
 UNITS = 1e4
-"""Value of the plan without drafts in the program, after scaling. The objective is scaled because
-the tolerances of HiGHS are absolute.
+"""Objective value, after scaling, of the plan without drafts. The program is scaled because the
+tolerances of HiGHS are absolute.
 """
 
 
 @dataclass(frozen=True)
 class MilpAllocation(ByProgram, DraftAllocationMethod):
-    """An integer program with one binary variable for each client and draft length, and a budget
-    constraint.
+    """A method that solves an integer program with one binary variable for each client and draft
+    length, and a budget constraint.
     """
 
     name = "milp"
@@ -92,7 +92,7 @@ def formulate(problem: DraftAllocationProblem) -> Any:
 
 
 def read(problem: DraftAllocationProblem, program: Any, value: Value) -> DraftAllocationPlan:
-    """Convert a solution of the program to a plan."""
+    """Convert a solution of the integer program to a plan."""
     drafts = np.zeros(problem.clients, np.int64)
     for client, length in program.lengths:
         if value(program.drafts[client, length]) > 0.5:

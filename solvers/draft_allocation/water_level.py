@@ -1,5 +1,5 @@
-"""The method `water-level`, which solves `draft-allocation` problems in time that does not depend
-on the budget.
+"""The method `water-level` for `draft-allocation` problems, whose running time does not depend on
+the budget.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class WaterLevel(DraftAllocationMethod):
-    """A method that allocates all tokens whose marginal value exceeds a level, called the water
-    level.
+    """A water-filling method that allocates all tokens whose marginal value exceeds a level, called
+    the water level.
 
-    Newton's method finds a level that about C marginal values exceed. Client i has floor(log(level
-    / w_i) / log a_i) marginal values above the level. `greedy` would allocate these tokens before
-    all others, so the method is exact even if the level is only approximate. Counts that rounding
-    could change are decided by comparing products. A heap then adds the missing tokens or removes
-    the excess. The plan equals `greedy`'s plan, including ties. For a direct compiled call, see
-    `specopt.solvers.draft_allocation.fast`.
+    Newton's method finds a level that about C marginal values exceed, where C is the budget. Client
+    i has floor(log(level / w_i) / log a_i) marginal values above the level. `greedy` would allocate
+    these tokens before all others, so the method is exact even if the level is only approximate.
+    Counts that rounding could change are decided by comparing products. A heap then adds the
+    missing tokens or removes the excess. The plan equals `greedy`'s plan, including ties. For a
+    direct compiled call, see `specopt.solvers.draft_allocation.fast`.
     """
 
     name = "water-level"

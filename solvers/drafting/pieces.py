@@ -11,7 +11,7 @@ between the plan's value after a rejection (belief 0) and its value without a re
 The value of continuing is the maximum over all plans, computed without a grid. In general, this
 value is not positive at belief 0. Otherwise, continuing would pay off at every belief, and no round
 would ever stop. Hence the policy is fully described by one threshold per position. Each linear
-piece of the value function is a node of the policy.
+piece of the value function corresponds to one plan.
 
 If the number of pieces becomes large, plans that improve the value only negligibly are dropped. The
 remaining function is still the value of a feasible policy, and the sum of the losses bounds the
@@ -29,11 +29,11 @@ from specopt.models.drafting import Scores
 from specopt.models.fields import Floats, Ints
 
 EXACT_PIECES = 256
-"""Largest number of pieces of a value function for which no plan is dropped."""
+"""Number of pieces of a value function up to which no plan is dropped."""
 
 WORTHLESS = 1e-7
-"""Minimum gain, in tokens per round, that a plan must contribute to be kept if a value function has
-many pieces.
+"""Gain, in tokens per round, at or below which a plan is dropped if a value function has many
+pieces.
 """
 
 CLOSE = 1e-13
@@ -41,12 +41,14 @@ CLOSE = 1e-13
 
 MAX_ENTRIES = 2_000_000
 """Limit on the number of pieces times the number of scores, which bounds the memory use. Above this
-limit, even plans with a larger gain are dropped.
+limit, plans are dropped even if their gain is not negligible.
 """
 
 
 def beliefs_after(scores: Scores, score: int, rate: float, beliefs: Floats) -> Floats:
-    """Update beliefs after one more token with the observed score `score`, by Bayes' rule."""
+    """Return the beliefs after one more token, updated by Bayes' rule with the score that was
+    observed.
+    """
     good = (rate * scores.accepted[score]) * beliefs
     bad = ((1.0 - rate) * scores.first_rejection[score]) * beliefs + scores.after[score] * (
         1.0 - beliefs
@@ -76,7 +78,7 @@ class Pieces:
         return Pieces(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
 
     def at(self, beliefs: Floats) -> Ints:
-        """Return the index of the piece that contains each belief."""
+        """Return the index of the piece that contains each of the given beliefs."""
         return np.asarray(np.searchsorted(self.starts, beliefs, side="right") - 1, np.int64)
 
 
@@ -113,8 +115,8 @@ def solve_pieces(
 def _go_on(
     rate: float, time: float, scores: Scores, value: Pieces, check: Callable[[], None]
 ) -> Pieces:
-    """Return the value function of drafting one more token and then following the value function
-    `value`.
+    """Return the pieces of the value of drafting one more token and then following the value
+    function `value`.
 
     The cost of the token's time is not subtracted.
     """
@@ -138,8 +140,10 @@ def _go_on(
 
 
 def _or_stop(going: Pieces, price: float) -> Pieces:
-    """Return the value function of the better choice at each belief. The optimal choice is to stop
-    below a threshold belief and to continue above it.
+    """Return the value function of the optimal choice between stopping and continuing.
+
+    It is optimal to stop below a threshold belief and to continue above it. `going` contains the
+    pieces of the value of continuing, and `price` is the price of time.
     """
     ends = np.append(going.starts[1:], 1.0)
     at_zero = -price * going.time_after

@@ -41,7 +41,8 @@ class RejectionPredictor:
     model: Any = field(repr=False)
 
     def probability(self, features: Any) -> Floats:
-        """Predict the acceptance probability of each token, which is a row of `features`.
+        """Predict the acceptance probability of each token. The rows of `features` contain the
+        features of the tokens.
 
         Raises
         ------
@@ -186,7 +187,8 @@ def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -
     log
         Logged tokens that were not used in training.
     bins
-        Maximum number of bins. All bins contain about the same number of judged tokens.
+        Maximum number of bins. All bins contain about the same number of tokens that the verifier
+        judged.
 
     Raises
     ------

@@ -27,13 +27,13 @@ NO_CACHE = (
     "in every process: there is no folder to keep them in; set NUMBA_CACHE_DIR to one that only you"
     " can write to"
 )
-"""Part of a message that states how often kernels are compiled if there is no cache, and how to fix
-this.
+"""Part of a message for users without a kernel cache. It states how often kernels are compiled and
+how to enable the cache.
 """
 
 KEPT_SECONDS = 30 * 24 * 3600
-"""Age in seconds, counted from the last modification, after which the cache of other kernel sources
-is removed.
+"""Time without modification, in seconds, after which cache directories of other kernel sources are
+deleted.
 """
 
 

@@ -1,5 +1,5 @@
-"""Tools around kernel compilation: a list of all kernels, notifications when a compilation starts
-or ends, and the time spent compiling.
+"""Utilities for compiling kernels. They list all kernels, notify listeners when a compilation
+starts or ends, and measure the time spent compiling.
 
 Importing this module does not import Numba.
 """
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 listeners: list[Callable[[str], object]] = []
-"""Functions that are called when a compilation starts, with the name of the kernel's module, and
-when it ends, with an empty string.
+"""Functions that are called when a compilation starts or ends. The argument is the name of the
+kernel's module at the start, and an empty string at the end.
 """
 
 
@@ -50,7 +50,7 @@ def checked(check: Callable[[], object]) -> Iterator[None]:
 def metered() -> Iterator[None]:
     """Count the time spent inside the `with` block as import and compilation time.
 
-    Time in nested blocks is counted only once.
+    The time spent in nested blocks is counted only once.
     """
     if meter.is_running:
         yield
@@ -65,8 +65,8 @@ def metered() -> Iterator[None]:
 
 @contextmanager
 def announced(module: str) -> Iterator[None]:
-    """Notify all listeners before and after the `with` block, which compiles a kernel of the given
-    module.
+    """Notify all listeners before and after the `with` block, in which a kernel of `module` is
+    compiled.
     """
     for listener in listeners:
         listener(module)
@@ -80,8 +80,8 @@ def announced(module: str) -> Iterator[None]:
 def modules_of(kind: str) -> list[str]:
     """Return the names of the modules that contain kernels for a problem kind.
 
-    `kind` is the name of the kind's package. The list is empty if the kind has no kernels. Modules
-    named `simulation` are excluded.
+    `kind` is the name of the kind's package, such as "serving_latency". The list is empty if the
+    kind has no kernels. Modules named `simulation` are excluded.
     """
     folder = str(Path(__file__).parents[1] / kind / "kernels")
     names = [module.name for module in pkgutil.iter_modules([folder])]
@@ -89,7 +89,9 @@ def modules_of(kind: str) -> list[str]:
 
 
 def kernels_of(kind: str) -> list[Any]:
-    """Return the kernels for a problem kind. `kind` is the name of the kind's package."""
+    """Return the kernels for a problem kind. `kind` is the name of the kind's package, such as
+    "serving_latency".
+    """
     modules = [importlib.import_module(name) for name in modules_of(kind)]
     members = [(each, module.__name__) for module in modules for each in vars(module).values()]
     return [

@@ -17,7 +17,7 @@ def before(moments, numbers, k, moment, number):
 
 @helper
 def push(moments, numbers, size, moment, number):
-    """Add an event to the heap, and return the new size."""
+    """Add the event (moment, number) to the heap, and return the new size."""
     k = size
     while k > 0:
         parent = (k - 1) // 2
@@ -41,7 +41,7 @@ def pop(moments, numbers, size):
 
 @helper
 def place(moments, numbers, size, k, moment, number):
-    """Replace entry k by an event, and move the event down until the heap order holds.
+    """Write the event (moment, number) into entry k, and move it down until the heap order holds.
 
     The subtrees below entry k must already be heaps. The previous content of entry k is lost.
     """

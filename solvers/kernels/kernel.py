@@ -34,8 +34,8 @@ from specopt.solvers.kernels.cache import folder
 from specopt.solvers.kernels.compiling import announced, meter, metered
 
 MAX_INTERPRETED = 300_000
-"""Maximum number of steps of one kernel that are interpreted in a process, which takes about 0.3 s.
-After that, the kernel is compiled.
+"""Number of steps of a kernel that are interpreted in one process before the kernel is compiled.
+Interpreting them takes about 0.3 s.
 """
 
 _lock = threading.RLock()
@@ -71,8 +71,8 @@ class Kernel:
     def prepare_for(self, *arguments: Any) -> Any:
         """Return the function that should execute a call with these arguments.
 
-        In general, this is the compiled function. If the call has few steps and the kernel is not
-        in the cache, it is the interpreted function.
+        It is usually the compiled function. If the call has few steps and the kernel is not in the
+        cache, it is the interpreted function.
         """
         if self._steps is not None and not self.is_ready and not numba.config.BOUNDSCHECK:
             self._interpreted += self._steps(*arguments)
@@ -91,8 +91,8 @@ class Kernel:
         return self._compiled is not None or (folder() is not None and self._mark().exists())
 
     def prepare(self) -> Any:
-        """Return the compiled function, after compiling the declared signatures or loading them
-        from the cache.
+        """Compile the declared signatures, or load them from the cache. Return the compiled
+        function.
 
         Kernels that this kernel calls are prepared first. During a solve, no compilation starts
         after the time limit.
@@ -155,7 +155,7 @@ def _set(**values: Any) -> Iterator[None]:
 def _without_collection() -> Iterator[None]:
     """Disable cyclic garbage collection inside the `with` block.
 
-    Garbage collection would take a tenth of the compilation time.
+    Garbage collection would otherwise take a tenth of the compilation time.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -167,8 +167,8 @@ def _without_collection() -> Iterator[None]:
 
 
 def with_fields(argument: Any) -> Any:
-    """Return an argument for interpreted code in which the fields of rows are accessible as
-    attributes, as in compiled code.
+    """Convert an argument for interpreted code, so the fields of its rows are accessible as
+    attributes as in compiled code.
     """
     if isinstance(argument, tuple):
         return argument._make(map(with_fields, argument))  # type: ignore[attr-defined]
@@ -195,7 +195,7 @@ def _type_of(kernel: Kernel, context: Any) -> Any:
 def helper(function: Callable[..., Any], **options: Any) -> Any:
     """Declare a function that is compiled as part of the kernels that call it.
 
-    If Python code calls the function, it is interpreted.
+    If Python code calls the function, the call is interpreted.
     """
     function.py_func = function  # type: ignore[attr-defined]  # the same attribute as in `Kernel`
     return register_jitable(no_cfunc_wrapper=True, **options)(function)
@@ -214,9 +214,9 @@ def kernel(
     """Return a decorator that declares a kernel, which Python code may call only with these
     signatures.
 
-    A signature is a string in Numba's notation, including the return type. The extension
-    ``const f8[::1]`` denotes a contiguous array that may be read-only, such as the arrays of
-    problems. Signatures refer to records and rows by name.
+    A signature is a string in Numba's notation, including the return type. The extension ``const
+    f8[::1]`` denotes a contiguous array that may be read-only, such as an array in a problem.
+    Signatures refer to records and rows by name.
 
     If `nogil` is true, other Python threads can run during a call, which makes a call of one
     microsecond a tenth slower. `steps` is a function that estimates from the arguments how often
@@ -228,9 +228,9 @@ def kernel(
 
 
 def record(name: str, **fields: str) -> Any:
-    """Create a named tuple class whose instances can be passed to kernels as a single argument.
+    """Create a named tuple class whose instances are passed to kernels as a single argument.
 
-    The type of each field is given in Numba's notation.
+    The keyword arguments specify the type of each field in Numba's notation.
     """
     module = sys._getframe(1).f_globals["__name__"]
     found = namedtuple(name, fields, module=module)  # type: ignore[misc]  # noqa: PYI024  (made from arguments)

@@ -4,8 +4,8 @@ streams.
 The state of a stream is a 64-bit number that increases by `GOLDEN` with every draw, and `mixed`
 maps every state to 64 random bits. A draw therefore does not depend on earlier draws, and
 ``mixed(key + number * GOLDEN)`` is the initial state of a separate stream for each number. Two runs
-with the same key use the same random numbers, regardless of how many other numbers are drawn in
-between.
+with the same key use the same random numbers for the same purposes, even if one of them draws
+additional numbers from other streams.
 """
 
 import math

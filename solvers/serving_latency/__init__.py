@@ -1,4 +1,4 @@
-"""Methods for `serving-latency` (paper 1)."""
+"""Methods for `serving-latency` problems (paper 1)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ output lengths.
 
 @dataclass(frozen=True)
 class AutoServing(Auto):
-    """Default method for `serving-latency` problems, chosen by the output lengths.
+    """Default method for `serving-latency` problems, which selects a method according to the output
+    lengths.
 
-    Conservative output lengths use the exact search. Known output lengths use local search and
-    column generation, or enumeration if there are few tasks. Problems with a separate acceptance
-    rate for each task, or with predicted output lengths, use the method `stand-in`.
+    For conservative output lengths, it runs the exact search. For known output lengths, it runs
+    local search and column generation, or enumeration if there are few tasks. For predicted output
+    lengths, or if each task has a separate acceptance rate, it runs the method `stand-in`.
     """
 
     solves = ServingLatencyProblem

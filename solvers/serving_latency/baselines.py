@@ -41,7 +41,9 @@ class EqualSizes(ServingLatencyMethod):
     forms = (ALIKE,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Return the best candidate plan over all mechanisms and speculation lengths."""
+        """Return the best plan with batches of equal size, over all mechanisms and speculation
+        lengths.
+        """
 
         def solve(prepared: Prepared) -> Outcome:
             best, plan = np.inf, None
@@ -62,9 +64,9 @@ class EqualSizes(ServingLatencyMethod):
 
 
 def inference_seconds(prepared: Prepared, batches: Batches, length: int, budget: Budget) -> float:
-    """Return the inference time T_inf in seconds (Eq. 20-22).
+    """Return the inference time T_inf of a plan, in seconds (Eq. 20-22).
 
-    `batches` contains positions in the sorted task order, and the batches are in pipeline order.
+    `batches` contains the batches in pipeline order, as positions in the sorted task order.
     """
     if prepared.problem.output_lengths == "known":
         budget.check(_SECONDS_PER_PAIR * len(batches) ** 2)  # the call cannot be interrupted
@@ -153,7 +155,9 @@ class HeuristicBatching(EqualSizes):
     source = "paper 1, Sec. IV-A, benchmark 4, and Sec. IV-B, benchmark 3"
 
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
-        """Return batches of the last size that was tried before the latency increased."""
+        """Return batches of the last size that was tried before the latency increased or memory was
+        exceeded.
+        """
         previous, found, check = np.inf, None, budget.pace()
         for size in range(min(self.first_size, prepared.tasks), prepared.tasks + 1):
             check()
@@ -185,7 +189,7 @@ class FixedLength(Algorithm1):
     complexity = "O(K^2)"
 
     def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
-        """Run Algorithm 1 for one speculation length."""
+        """Return Algorithm 1's plan at the fixed speculation length."""
         length = min(self.length, prepared.problem.max_speculation_length or 1)
         return best_plan(prepared, budget, lengths=[length])
 

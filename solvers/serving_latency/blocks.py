@@ -5,8 +5,8 @@ can build coarser tables.
 
 A block (e, b) consists of b consecutive tasks in sorted order and ends with task e. The lower
 bounds consider all blocks. If there are too many of them, the tasks are divided into *cells* of
-equal (real) size, and blocks begin and end only between cells. `coarsened` lowers the costs enough
-for the bounds to remain valid.
+equal size, which need not be an integer, and blocks begin and end only between cells. `coarsened`
+lowers the costs enough for the bounds to remain valid.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import Stages
 
 RANGES = 3
-"""Number of ranges into which the decoding steps are divided for the bounds."""
+"""Number of ranges into which the decoding steps are divided when bounds are computed."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Tables:
     linear
         Whether stage times are affine functions of the block size.
     d, v
-        Draft and verify times [s, b, e]; if `linear`, [s, 0, e] is the time per cell and [s, 1, e]
-        the time per batch.
+        Draft and verify times, indexed by [s, b, e]. If `linear` is true, [s, 0, e] is the time per
+        cell and [s, 1, e] is the time per batch.
     width
         Maximum number of cells in a block that ends at each position.
     least
@@ -52,7 +52,7 @@ class Tables:
 
     @property
     def arrays(self) -> tuple[bool, Floats, Floats, Ints]:
-        """Fields of the record `Costs` that the compiled kernels accept."""
+        """Fields for the record `Costs`, which compiled kernels accept."""
         return self.linear, self.d, self.v, self.width
 
     @property

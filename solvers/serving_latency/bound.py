@@ -1,5 +1,5 @@
-"""Lower bounds on the total serving latency of static plans, for methods that do not compute a
-bound.
+"""Lower bounds on the total latency of static plans, for methods that do not compute a bound
+themselves.
 
 For the sequential and autoregressive mechanisms, the latency is additive over batches, so a
 shortest path over contiguous batches is optimal. For the pipelined mechanism, the search of the
@@ -37,12 +37,12 @@ Ranges end where tasks finish, so the computational cost does not depend on the 
 there are too many ranges, some ranges are combined.
 
 For many tasks, a second bound is tighter and requires only sorting the tasks. A step lasts at least
-as long as all drafting in the step, and at least as long as all verification. A runtime is a
-piecewise linear function of the operation count. For each of its linear pieces, a pass of b tasks
-lasts at least as long as the operations of the tasks without padding, plus one overhead. Each task
-is charged an equal share of the overhead, as if its batch were the largest that could contain the
-task. That size follows from the task's own lengths, since the longest lengths of its batch are no
-shorter.
+as long as all drafting in the step, and at least as long as all verification. A runtime is the
+maximum of several affine functions of the operation count, called pieces. For each piece, a pass of
+b tasks lasts at least as long as the operations of the tasks without padding, plus one overhead.
+Each task is charged an equal share of the overhead, as if its batch were the largest that could
+contain the task. That size follows from the task's own lengths, since the longest lengths of its
+batch are no shorter.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def inference_bound(at: Stages, budget: Budget) -> float:
     """Return a lower bound on the inference time T_inf, in seconds, of every plan at one
     speculation length.
 
-    The bound comes from forming new batches at every decoding step.
+    The bound comes from a relaxation in which new batches are formed at every decoding step.
     """
     ends = ends_of(at.steps)
     room = max(8, int(_ENTRIES / entries(at)))

@@ -59,8 +59,8 @@ class BruteForce(ServingLatencyMethod):
         best, plan = np.inf, None
 
         def search(first: int) -> tuple[float, Ints]:
-            """Search for plans that start with the batch `first` and have a smaller T_inf than
-            `best`.
+            """Search for plans that start with the batch `first` and have a smaller inference time
+            T_inf than `best`.
 
             Return a tuple (T_inf, batches) for the best of these plans.
             """

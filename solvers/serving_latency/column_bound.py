@@ -90,16 +90,16 @@ class ColumnBound:
     Parameters
     ----------
     at
-        Stage times at the mechanism and speculation length.
+        Stage times for the mechanism and the speculation length.
     batches
         Batches of a plan in pipeline order, as positions in the sorted task order. They are the
         first columns.
     scale
-        Typical magnitude of T_inf in seconds, by which the program is scaled.
+        Typical magnitude of the inference time T_inf, in seconds, used to scale the program.
     budget
         Budget whose time limit applies to the search for batches.
     ranges
-        Maximum number of ranges of steps; the first range is the prefill step.
+        Maximum number of ranges of steps. The first range is the prefill step.
     """
 
     def __init__(
@@ -213,8 +213,8 @@ class ColumnBound:
         return raised, len(places)
 
     def _found(self, dear: Ints, places: Ints) -> tuple[list[Ints], Ints, Ints]:
-        """Build the batches that the pricing found. Each consists of the highest-priced tasks that
-        do not exceed its class of inputs or its class of outputs.
+        """Build the batches that pricing has found. Each batch consists of the highest-priced tasks
+        that do not exceed the batch's input class or output class.
 
         Return a tuple (batches, tops, steps). For each batch, `tops` contains the task that
         provides its longest input, and `steps` contains the numbers of steps that determine its
@@ -233,7 +233,7 @@ class ColumnBound:
         )
 
     def _proposal(self) -> _Prices:
-        """Return the prices from the dual solution of the linear program."""
+        """Return the dual prices from the current solution of the linear program."""
         dual = np.maximum(0.0, np.array(self._model.getSolution().row_dual))
         nodes, ranges = len(self._nodes), self._ranges
         free = np.zeros(len(self._ends) - 1)
@@ -357,8 +357,9 @@ class ColumnBound:
 def _partition(lengths: Floats, tasks: Ints, others: Ints, most: int) -> Ints:
     """Divide lengths in ascending order into at most `most` classes of similar lengths.
 
-    Return an array whose rows contain, for each class, the task with its shortest length, its end,
-    and its smallest entry of `others`.
+    Return an array with one column for each class. Its rows contain the task with the shortest
+    length in the class, the position at which the class ends, and the smallest entry of `others` in
+    the class.
     """
     starts = np.flatnonzero(np.diff(lengths, prepend=-1.0))
     if len(starts) > most:

@@ -20,7 +20,8 @@ _WORK_PER_CALL = 400_000  # batches rated per kernel call, which determine how o
 def algorithm_1_batches(
     prepared: Prepared, length: int, budget: Budget
 ) -> tuple[list[Ints] | None, float]:
-    """Run Algorithm 1 at one speculation length, and return its batches and their T_inf in seconds.
+    """Run Algorithm 1 at one speculation length. Return its batches and their inference time T_inf
+    in seconds.
 
     Each batch is an array of positions in the sorted task order, in ascending order. The batches
     are None if no partition fits in memory.
@@ -58,8 +59,8 @@ def additive_batches(
 
     Batches are contiguous in `order`. The result is (None, infinity) if no partition fits in
     memory. In sorted order, which is the default, the result is exact for conservative output
-    lengths. In any other order, only some sizes above 128 are tried. The cost is O(K b_max), where
-    b_max <= K is the size of the largest batch that fits.
+    lengths. In any other order, not every batch size above 128 is tried. The cost is O(K b_max),
+    where b_max <= K is the size of the largest batch that fits.
     """
     kernels = budget.load("serving_latency.paths")
     tasks = at.prepared.tasks
@@ -75,10 +76,10 @@ def additive_batches(
 
 
 def backtrack(start: Ints, order: Ints) -> list[Ints] | None:
-    """Return the batches that the dynamic program chose.
+    """Reconstruct the batches from the choices of a dynamic program.
 
     `start` contains, for each prefix of `order`, the index in `order` at which the last batch of
-    the prefix starts. Return None if a required start is negative.
+    the prefix starts. Return None if a required entry of `start` is negative.
     """
     batches = []
     end = len(order)

@@ -2,8 +2,9 @@
 bandwidth shares of its plan are optimal.
 
 The bandwidth shares are optimised separately (Eq. 27). With conservative output lengths, some
-optimal plan has batches that are contiguous in sorted input length, because exchanging tasks into
-sorted order keeps all sizes and positions and raises no batch maximum.
+optimal plan has batches that are contiguous in sorted input length. The reason is that reordering
+tasks by input length keeps all batch sizes and positions, and does not increase the longest input
+of any batch.
 
 * In sequential and autoregressive serving, the duration of a step is the sum of its batches' stage
   times in any order. For every speculation length, the optimum is a shortest path over prefixes.
@@ -33,8 +34,8 @@ _FEW = 5
 
 @dataclass(frozen=True)
 class Exact(ServingLatencyMethod):
-    """A method that proves optimality by Lagrangian bounds over pipeline positions and by
-    enumerating the plans that the bounds do not exclude.
+    """A method that proves optimality. It computes Lagrangian bounds over pipeline positions and
+    enumerates the plans that the bounds do not exclude.
     """
 
     name = "exact"

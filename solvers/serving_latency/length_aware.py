@@ -6,15 +6,16 @@ should be similar in both lengths. Batches that finish early leave the pipeline,
 order and the overlap vary over time. For every speculation length, the method
 
 1. computes the bound for batches that are formed anew at every step (see `bound`), which rules out
-many speculation lengths; 2. sorts the tasks by input, by output and by mixtures of both, and finds
-the contiguous batches of
-   each order with the smallest sum of stage times (a shortest path), in several pipeline orders;
+   many speculation lengths;
+2. sorts the tasks by input, by output and by mixtures of both. In each order, it finds the
+   contiguous batches with the smallest sum of stage times (a shortest path), and evaluates them in
+   several pipeline orders;
 3. improves the remaining plans by simulated annealing over single tasks, swaps, threshold cuts,
    splits, merges and the pipeline order, and spends most moves on the plans with the lowest
    latency;
 4. raises the bound by column generation (see `column_bound`), normally for the speculation length
-with the lowest bound. For many tasks, step 4 precedes the annealing, because annealing then gains
-little.
+   with the lowest bound. For many tasks, step 4 precedes the annealing, because annealing then
+   gains little.
 
 Evaluating a plan costs O(M^2) for M batches, independent of the number of decoding steps (see
 `specopt.solvers.serving_latency.kernels.plans`).
@@ -91,8 +92,8 @@ class LengthAware(ServingLatencyMethod):
     supports_warm_start = True
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Return the best plan found over all mechanisms and speculation lengths, which share one
-        search.
+        """Search over all mechanisms and speculation lengths together, and return the best plan
+        found.
         """
         budget.offer_warm_start()
         able = begun(problem, budget)
@@ -120,7 +121,7 @@ class _Candidate:
 
     @property
     def objective(self) -> float:
-        """Total latency of the best plan so far, in seconds."""
+        """Total latency, in seconds, of the best plan found so far."""
         return self.seconds + self.at.prepared.communication_seconds
 
     @property
@@ -129,16 +130,18 @@ class _Candidate:
         return self.bound + self.at.prepared.communication_seconds
 
     def plan(self) -> ServingLatencyPlan:
-        """Return the best plan so far."""
+        """Return the best plan found so far for this mechanism and speculation length."""
         return self.at.prepared.plan(self.members(), self.at.length)
 
     def members(self) -> list[Ints]:
-        """Return the tasks of each batch of the best plan, as indices into the sorted tasks."""
+        """Return the tasks of each batch of the best plan, as positions in the sorted order."""
         return [np.flatnonzero(self.slot == m) for m in self.order[: self.batches]]
 
 
 class _Search:
-    """A search over all candidates that shares one budget among them."""
+    """A search over all mechanisms and speculation lengths, called candidates, which share one
+    budget.
+    """
 
     def __init__(self, method: LengthAware, able: list[Prepared], budget: Budget) -> None:
         self.budget = budget
@@ -213,14 +216,16 @@ class _Search:
         }
 
     def _promising(self, candidates: list[_Candidate]) -> Iterator[_Candidate]:
-        """Yield the candidates whose bound is below the objective of the best plan known so far."""
+        """Yield the candidates whose lower bound is below the objective of the best plan found so
+        far.
+        """
         for candidate in candidates:
             if candidate.objective_bound < self._best * (1 - 1e-12):
                 yield candidate
 
     @property
     def _best(self) -> float:
-        """Total latency of the best plan so far, in seconds."""
+        """Total latency, in seconds, of the best plan found so far for any candidate."""
         return min(candidate.objective for candidate in self.candidates)
 
     def offer(self) -> None:

@@ -1,5 +1,7 @@
-"""A helper that serves a set of tasks until all are complete, in fixed batches planned by Algorithm
-1 with every output length set to the maximum O_max.
+"""A helper that serves a set of tasks until all of them are complete.
+
+The batches are fixed. They are planned by Algorithm 1, with every output length set to the maximum
+O_max.
 """
 
 from __future__ import annotations

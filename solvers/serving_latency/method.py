@@ -56,14 +56,14 @@ class ServingLatencyMethod(ServingMethod):
 
     @classmethod
     def conditions(cls) -> tuple[Condition, ...]:
-        """Return all conditions that a problem must satisfy, starting with those on how tasks are
-        served.
+        """Return all conditions that a problem must satisfy. The first of them concern how tasks
+        are served.
         """
         return (*cls.serves, *cls.forms, *super().conditions())
 
     def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return how many bytes are needed, including tables of stage times for batches of all
-        sizes.
+        """Return how many bytes the method needs. They include tables of stage times, if the
+        problem requires such tables.
         """
         needed = super().bytes_needed(problem)
         if problem.rounds == "mean" and not problem.tables:

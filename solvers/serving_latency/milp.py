@@ -9,11 +9,11 @@ formulations. The method `milp` solves a relaxation in which all steps of a rang
 variables. It splits a range if the critical batches change within the range.
 
 The products in T(b, F) = c1 b F + c2 and the maxima of a batch (Eq. 8, 17) become linear because
-each position uses a *shape* from a list. A shape consists of a batch size, a padded input length
-and a longest output length. The stage times of every shape at every step are data, so the program
-represents any runtime and cost model exactly. A task may join any batch whose shape is at least as
-long as the task. Stage times and memory grow with the shape, so optimal solutions do not pad more
-than necessary.
+the batch at each position has a *shape* from a list. A shape consists of a batch size, a padded
+input length and a longest output length. The stage times of every shape at every step are data, so
+the program represents any runtime and cost model exactly. A task may join any batch whose shape is
+at least as long as the task. Stage times and memory grow with the shape, so optimal solutions do
+not pad more than necessary.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from specopt.solvers.serving_method import ONE_RATE, able, quick_batches
 MAX_STEPS = 2_000
 
 UNITS = 100.0
-"""T_inf of the incumbent after scaling. Each program's unit of time is chosen to yield this value,
-because the tolerances of HiGHS are absolute.
+"""Inference time T_inf of the incumbent, after scaling. Each program's unit of time is chosen to
+yield this value, because the tolerances of HiGHS are absolute.
 """
 
 
@@ -89,8 +89,8 @@ class Milp(ByProgram, ServingLatencyMethod):
     )
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Solve a program for every mechanism and speculation length, in order of the latency of
-        their simple initial plans.
+        """Solve a program for every mechanism and speculation length, starting with those whose
+        simple initial plans have the lowest latency.
         """
         start: dict[Case, float] = {}
         bounds: dict[Case, float] = {}
@@ -223,8 +223,8 @@ class Case:
 
     @property
     def program_size(self) -> tuple[int, int, int]:
-        """Numbers of rows, columns and nonzero entries of the program if every step has its own
-        variables.
+        """Numbers of rows, columns and nonzero coefficients of the program if every step has its
+        own variables.
         """
         tasks, shapes = self.prepared.tasks, len(self.shapes)
         stages = (3 if self.prepared.mechanism == "pipelined" else 1) * tasks * self.steps
@@ -237,7 +237,7 @@ class Case:
 
     @property
     def first_ranges(self) -> Ints:
-        """First step of each initial range, counted from 0. The prefill is one range, and the other
+        """First step of each initial range, counted from 0. The prefill is one range. The other
         ranges end at the steps at which batches of some shape finish.
         """
         outputs = np.array([shape.longest_output for shape in self.shapes])
@@ -245,8 +245,8 @@ class Case:
         return np.unique([0, min(1, self.steps - 1), *done[done < self.steps]])
 
     def halved(self, starts: Ints, plan: ServingLatencyPlan) -> Ints:
-        """Refine the ranges that are too coarse for a plan, and return the first steps of the new
-        ranges.
+        """Refine the ranges of steps that are too coarse for a plan, and return the first step of
+        each new range.
 
         A range is halved if the plan takes longer in it than the summed stage times suggest.
         """
@@ -279,11 +279,11 @@ class Case:
         )
 
     def simple_bound(self) -> float:
-        """Return a simple lower bound on the total latency of a plan in seconds.
+        """Return a simple lower bound, in seconds, on the total latency of a plan.
 
-        Each batch divides its time equally among its tasks. The bound sums, over the tasks, the
-        smallest share that a task can have in any batch that it may join. Each stage is busy for at
-        least this sum.
+        The time of each batch is divided equally among its tasks. The bound adds up, over all
+        tasks, the smallest share that the task can have in any batch that it may join. Each stage
+        is busy for at least this time.
         """
         draft, verify = self.stages.sum(axis=2)
         loads = [draft, verify] if self.prepared.overlap else [draft + verify]
@@ -442,10 +442,9 @@ def solve_case(
     stopped.
 
     The best plan is recorded in the budget if it improves on the incumbent, and the bound in
-    `bounds` is raised. Steps are initially combined into ranges, in which a plan takes at least as
-    long as the critical batches take in total. A plan may take longer, because its critical batches
-    may change from step to step. The ranges are then halved, and the program is solved again, until
-    this no longer happens.
+    `bounds` is raised. Steps are initially combined into ranges. The program assumes that the
+    critical batches are the same at all steps of a range, which may underestimate the duration of a
+    plan. If so, the range is halved, and the program is solved again.
 
     The dictionaries `bounds` and `stats` are modified in place.
     """

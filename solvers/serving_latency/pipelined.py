@@ -1,14 +1,14 @@
-"""The search that the method `exact` uses for the pipelined mechanism.
-
-The search combines lower bounds, incumbents and enumeration.
+"""The search of the method `exact` for the pipelined mechanism, which combines lower bounds,
+incumbents and enumeration.
 
 For conservative output lengths, some optimal plan has contiguous batches, but their pipeline order
 is free. For every speculation length l and number of batches M, the search
 
 1. discards pairs (l, M) by bounds on the work of each stage (see `bound`), then by bounds that
    treat the first and the last batch separately;
-2. raises a Lagrangian bound over pipeline positions. The bound is a shortest path over states
-   (prefix, occupied positions), see `specopt.solvers.serving_latency.kernels.bounds`. Every path is
+2. raises a Lagrangian bound over pipeline positions. The bound is a shortest path over
+   states (prefix, occupied positions), as described in
+   `specopt.solvers.serving_latency.kernels.bounds`. Every path is
    a plan, which is evaluated exactly. The first paths distinguish a few of the first and last
    positions and pool the positions between them. If there are many blocks, the paths run over
    cells of tasks (`specopt.solvers.serving_latency.blocks`). The lowest bound is refined with more
@@ -95,7 +95,7 @@ _SECONDS_PER_PAIR = 2e-8  # per pair of blocks, to sort them in advance
 @dataclass
 class Part:
     """A subproblem of the search: all plans with one speculation length and one number of batches,
-    and a lower bound on their T_inf.
+    together with a lower bound on their inference time T_inf.
     """
 
     bound: float
@@ -120,8 +120,8 @@ class Part:
         self.weights[:, -1] += 1.0 - self.first_weight
 
     def positions(self, another: bool = False) -> Positions:
-        """Return the pipeline positions that the part distinguishes. If `another` is true, include
-        one more special position.
+        """Return the pipeline positions that this part's bound distinguishes. If `another` is true,
+        include one more special position.
         """
         specials = self.specials + another
         return Positions(
@@ -182,8 +182,8 @@ class PipelinedSearch:
 
     @property
     def cut(self) -> float:
-        """T_inf, in seconds, at or above which a plan is pruned because it does not improve enough
-        on the incumbent.
+        """Inference time T_inf, in seconds, that a plan must undercut to be a sufficient
+        improvement on the incumbent.
         """
         return self.best - max(self.budget.gap, TOLERANCE) * (
             self.best + self.prepared.communication_seconds
@@ -198,8 +198,8 @@ class PipelinedSearch:
         return min(unimproved, self.dropped, *parts) + communication
 
     def run(self) -> float:
-        """Search until optimality is proven, the gap is reached, or only parts that are too large
-        to close remain.
+        """Search until optimality is proven, the gap is reached, or the only open parts are too
+        large to close.
 
         Return a lower bound on the total latency in seconds.
         """
@@ -234,8 +234,8 @@ class PipelinedSearch:
         return self.bound
 
     def certify(self) -> float:
-        """Return a lower bound on the total latency under this mechanism, without searching for
-        plans.
+        """Return a lower bound, in seconds, on the total latency under this mechanism, without
+        searching for plans.
 
         The lowest bound of any part is raised until no further refinement is affordable.
         """
@@ -290,7 +290,7 @@ class PipelinedSearch:
         self._report()
 
     def _bound_stages(self, part: Part) -> None:
-        """Raise a part's bound to the work of each stage alone, since T_n >= sum_m T^d and T_n >=
+        """Bound a part by the total time of each stage alone, since T_n >= sum_m T^d and T_n >=
         sum_m T^v (Eq. 20).
         """
         for weights in ((1.0, 0.0), (0.0, 1.0)):
@@ -312,7 +312,7 @@ class PipelinedSearch:
         self._prune()
 
     def _split(self, part: Part) -> list[Part]:
-        """Split a part into one part for each number of batches. The bounds use weights on the
+        """Split a part into one part for each number of batches. Their bounds use weights on the
         first and the last position only.
         """
         cap = self._largest_apart + 1
@@ -339,8 +339,8 @@ class PipelinedSearch:
 
     @property
     def _largest_apart(self) -> int:
-        """Largest number of batches M that has a part of its own. The shortest path over 2^M masks
-        of occupied positions must not become too large.
+        """Largest number of batches M for which there is a separate part. It is limited because the
+        shortest path runs over 2^M sets of occupied positions.
         """
         fitting = (
             m
@@ -355,9 +355,9 @@ class PipelinedSearch:
         return int(self.width.sum())
 
     def _fewest_batches(self) -> int:
-        """Return the minimum number of batches with which all tasks fit in memory.
+        """Return the smallest number of batches with which all tasks fit in memory.
 
-        Batches are as large as possible, starting from the longest input.
+        It is attained if batches are as large as possible, starting from the longest input.
         """
         count, end = 0, self.prepared.tasks
         while end > 0:
@@ -366,8 +366,10 @@ class PipelinedSearch:
         return count
 
     def _tables(self, length: int, cells: int = 0) -> Tables:
-        """Return the cost tables for one speculation length, built on first use. They cover all
-        blocks or, if `cells` is positive and coarser tables exist, only blocks of that many cells.
+        """Return the cost tables for one speculation length, which are built on first use.
+
+        The tables cover all blocks. If `cells` is positive and coarser tables can be built, they
+        cover only blocks that consist of whole cells, where `cells` is the number of cells.
         """
         if (length, cells) not in self.tables:
             if cells:
@@ -393,8 +395,8 @@ class PipelinedSearch:
         self.budget.check(_SECONDS_PER_ENTRY * self._entries)
 
     def _cells(self, part: Part) -> int:
-        """Return the number of cells for a part's shortest path, as allowed by the part's effort. 0
-        means that the path considers all blocks.
+        """Return the number of cells to use in a part's shortest path, as allowed by the part's
+        effort. 0 means that the path considers all blocks.
         """
         size = self._entries * part.positions().steps
         if size <= part.effort or not self.coarse:
@@ -405,14 +407,14 @@ class PipelinedSearch:
     # ------------------------------------------------------------------ incumbents
 
     def _rate(self, length: int, ends: Ints, sizes: Ints) -> float:
-        """Return T_inf, in seconds, for blocks in pipeline order. Keep the plan if it improves on
-        the incumbent.
+        """Return the inference time T_inf, in seconds, for blocks in pipeline order. Keep the plan
+        if it improves on the incumbent.
         """
         return float(self._rate_all(length, ends[None, :], sizes[None, :])[0])
 
     def _rate_all(self, length: int, ends: Ints, sizes: Ints) -> Floats:
-        """Return T_inf, in seconds, for several sequences with the same number of blocks. Keep the
-        best of these plans if it improves on the incumbent.
+        """Return the inference time T_inf, in seconds, of several sequences with the same number of
+        blocks. Keep the best sequence as a plan if it improves on the incumbent.
         """
         count, blocks = ends.shape
         out = np.empty(count)
@@ -430,8 +432,8 @@ class PipelinedSearch:
         return out
 
     def _keep(self, seconds: float, batches: Iterable[Ints], length: int) -> None:
-        """Record a plan with T_inf = `seconds` as the new incumbent if it improves on the current
-        one.
+        """Record a plan with inference time `seconds` as the new incumbent if it improves on the
+        incumbent.
 
         The iterable `batches` is consumed only in this case.
         """
@@ -483,8 +485,8 @@ class PipelinedSearch:
     # ------------------------------------------------------------------ Lagrangian bound
 
     def _refine(self, part: Part) -> bool:
-        """Refine a part by another special position or finer cells, so its bound can be raised
-        again.
+        """Refine a part by adding a special position or by using finer cells, which allows its
+        bound to be raised again.
 
         The position is added on the side where the innermost special position has the larger
         weight. Return whether a refinement was possible.
@@ -539,10 +541,11 @@ class PipelinedSearch:
         part.work += paths.work
 
     def _rate_path(self, part: Part, tables: Tables, path: Path, near: float = 1.001) -> None:
-        """Evaluate the plan of a shortest path. Pooled blocks run between the special blocks and
-        are ordered by Johnson's rule.
+        """Evaluate the plan of a shortest path. Pooled blocks run between the special blocks, in
+        the order of Johnson's rule.
 
-        If the latency is within a factor `near` of the incumbent's, local search improves the plan.
+        If the plan's inference time is less than `near` times the incumbent's, local search
+        improves the plan.
         """
         ends, sizes, positions = path
         draft, verify = tables.times(ends, sizes)
@@ -560,10 +563,10 @@ class PipelinedSearch:
     # ------------------------------------------------------------------ enumeration
 
     def _try_orders(self, part: Part, path: Path, nodes: float) -> tuple[int, bool]:
-        """Try all orders of a path's blocks whose Johnson bounds stay below the incumbent.
+        """Try all pipeline orders of a path's blocks, except those that Johnson bounds rule out.
 
         Give up after `nodes` nodes. Return a tuple (nodes, complete): the number of nodes visited,
-        and whether all orders were tried.
+        and whether the enumeration is complete.
         """
         at, count = stages(self.prepared, part.length), path.shape[1]
         starts = range_starts(int(at.steps[0]), _FINE_RANGES)
@@ -595,7 +598,7 @@ class PipelinedSearch:
         return int(state[1]), bool(state[0] < 0)
 
     def _enumerate(self, part: Part, patience: float) -> bool:
-        """Enumerate all plans of a part whose bounds stay below the incumbent.
+        """Enumerate all plans of a part, except those that bounds rule out.
 
         Return whether the enumeration finished before its work exceeded `patience`.
         """

@@ -5,16 +5,16 @@ Any weights of the critical positions yield a bound on all plans. The values of 
 shortest path also bound every way to continue from a prefix and a set of occupied positions (see
 `specopt.solvers.serving_latency.kernels.bounds`).
 
-The weights with the highest bound at the root are not best in every branch. For example, if a
-partial plan drafts for long before its first special position, weights on that position yield the
-highest bound. The depth-first search therefore keeps the values for several weights and prunes with
-each of them. If the search does not end soon, it adds the weights with the highest bound for its
-current branch.
+The weights that yield the highest bound at the root are not the best in every branch. For example,
+if a partial plan drafts for long before its first special position, weights on that position yield
+the highest bound. The depth-first search therefore keeps the values for several weights and prunes
+with each of them. If the search does not end soon, it adds the weights with the highest bound for
+its current branch.
 
 Long computations run in several threads, but no result depends on the order or number of threads.
 The independent states of a shortest path and the branches of the search are distributed over the
-threads. Branches are searched in rounds, and each round uses the incumbent and the weights from its
-beginning.
+threads. Branches are searched in rounds. Each round uses the incumbent and the weights that were
+known when it began.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ _NOTHING = np.zeros((3, 0), np.int64)
 
 @dataclass(frozen=True)
 class Positions:
-    """The positions in the pipeline that a bound distinguishes.
+    """The division of the pipeline into special positions, which a bound distinguishes, and a pool
+    of other positions.
 
     Parameters
     ----------
@@ -66,13 +67,16 @@ class Positions:
 
     @property
     def states(self) -> int:
-        """Number of states of the pipeline in a shortest path."""
+        """Number of states in the shortest-path problem. A state stores which special positions are
+        occupied and how many blocks are in the pool.
+        """
         return (self.pool + 1) << self.specials
 
     @property
     def steps(self) -> int:
-        """Number of transitions per block in a shortest path: the number of states times the number
-        of positions that a block can be assigned to.
+        """Number of transitions per block in the shortest-path problem. It is the number of states
+        times the number of positions to which a block can be assigned, where the pool counts as one
+        position.
         """
         return self.states * (self.specials + 1)
 
@@ -84,8 +88,8 @@ in sorted order. A block in the pool has the number of special positions as its 
 
 
 class PathBound:
-    """An evaluator of the Lagrangian bound, which is computed as a shortest path for any weights of
-    the positions.
+    """An evaluator of the Lagrangian bound. For given weights of the positions, the bound is the
+    length of a shortest path.
     """
 
     def __init__(self, tables: Tables, at: Positions, budget: Budget) -> None:
@@ -135,7 +139,7 @@ class PathBound:
 
 
 def _levels(branch: Any) -> int:
-    """Return how many levels below its first level a branch still has to search. The number is
+    """Return how many levels of a branch are still open below its first level. The number is
     negative if the branch is finished.
     """
     return int(branch.state[0] - branch.state[2])
@@ -186,15 +190,17 @@ class Enumeration:
 
     @property
     def work(self) -> float:
-        """Work done so far, measured in shortest-path entries."""
+        """Work done so far, measured as the number of shortest-path entries that take the same
+        time.
+        """
         return self.bound.work + ENTRIES_PER_NODE * self.nodes
 
     def advance(self, nodes: int, upper: float) -> list[Path]:
-        """Continue the search for about `nodes` nodes, and return the paths found whose bound is
-        below `upper`.
+        """Continue the search for about `nodes` nodes. Return the paths found whose bound is below
+        `upper`.
 
-        A search that does not end immediately is split where most work remains. During a call, no
-        branch depends on the results of other branches.
+        If the search does not end immediately, the branch with the most remaining work is split.
+        During a call, no branch depends on the results of other branches.
         """
         bound = self.bound
         while self.nodes > 0 and len(self._branches) < _BRANCHES:
@@ -231,7 +237,7 @@ class Enumeration:
         """Find the weights with the highest bound for plans that share the first third of the
         current path, and keep these weights for pruning.
 
-        If the bound reaches `upper`, close that part of the search.
+        If the bound reaches `upper`, stop searching these plans.
         """
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
@@ -271,7 +277,7 @@ class Enumeration:
         return slot
 
     def _keep(self, slot: int) -> None:
-        """Store the costs and values of the latest evaluation in a slot."""
+        """Store the costs and values from the latest evaluation of the bound in a slot."""
         bound = self.bound
         self._tables[slot], self._values[slot] = bound.table, bound.value
         for branch in self._branches:

@@ -36,8 +36,8 @@ class Prepared(PreparedServing):
     def tabled(self) -> bool:
         """Whether stage times are read from tables.
 
-        Tables are needed because neither measured passes nor rounds that wait for the slowest task
-        have a closed form.
+        Tables are needed for measured pass durations and for rounds that wait for the slowest task,
+        because neither has a closed form.
         """
         return bool(self.problem.tables) or self.problem.rounds == "slowest"
 
@@ -110,7 +110,8 @@ class Prepared(PreparedServing):
     def plan(
         self, batches: Batches, length: int, shares: Floats | None = None
     ) -> ServingLatencyPlan:
-        """Build a plan from batches in pipeline order, given as positions in the sorted task order.
+        """Build a plan from batches in pipeline order. Each batch contains positions in the sorted
+        task order.
 
         If `shares` is None, the optimal bandwidth shares are used.
         """
@@ -121,8 +122,8 @@ class Prepared(PreparedServing):
         )
 
     def slots(self, plan: ServingLatencyPlan) -> Ints:
-        """Return, for each position in the sorted task order, the index of the batch that contains
-        the task in a plan.
+        """Return the index of the batch that contains each task in a plan. The tasks are in sorted
+        order.
         """
         found = np.empty(self.tasks, np.int64)
         for number, batch in enumerate(plan.batches):

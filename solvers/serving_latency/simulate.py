@@ -1,9 +1,10 @@
-"""A simulation of the latency of a plan with random acceptances. The pipeline is replayed many
-times, token by token.
+"""Simulation of a plan with random acceptances, which yields the distribution of its latency. The
+pipeline is replayed many times, token by token.
 
 The objective is a mean-field model, in which every task of a batch gains L tokens per step (Eq. 7)
 and needs ceil(O / L) steps (Eq. 8). In the replay, each draft token is accepted independently with
-probability alpha, up to the first rejection, and the server adds one token. The replay assumes:
+probability alpha, up to the first rejection, and the server adds one token of its own. The replay
+assumes:
 
 * Each task is served until it reaches its own output length O_k, even if the problem uses
   conservative output lengths. Excess tokens are discarded.
@@ -12,7 +13,7 @@ probability alpha, up to the first rejection, and the server adds one token. The
   includes only the unfinished tasks.
 * Instead of (n - 1) L, Eq. 13-14 use the longest output so far among the tasks that are included
   in the batch size. Prompts stay padded to the longest prompt of the batch.
-* Padding, stage times, the recursion of Eq. 20 and communication times are as in the model.
+* Stage times, the recursion of Eq. 20 and communication times are otherwise as in the model.
 
 A batch ends with its slowest task, and the mean of a maximum is above the maximum of means. In the
 setting of paper 1, the model is accurate to 0.5 % if output lengths within a batch differ. It is
@@ -41,15 +42,15 @@ _TASKS_PER_CALL = 200_000  # over all replications that are simulated together
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LatencySimulation(ReplaySimulation):
-    """The simulated distribution of a plan's serving latency, together with the latency that the
-    model predicts.
+    """The result of replaying a plan: the distribution of its latency, together with the latency
+    that the model predicts.
 
     Parameters
     ----------
     problem_sha256
         Hash of the problem whose plan was replayed.
     drop_finished
-        Whether tasks left their batches as soon as they finished.
+        Whether tasks left their batches as soon as they finished in the simulation.
     known_model, known_ratio
         Latency in seconds that the model predicts from the true output length of every task in Eq.
         8, and the ratio of the simulated mean to that latency. The ratio shows the error of the

@@ -1,4 +1,4 @@
-"""The input data of the compiled kernels for one speculation length (see
+"""Input data of the compiled kernels for one speculation length (see
 `specopt.solvers.serving_latency.kernels.stages`).
 """
 
@@ -99,7 +99,8 @@ def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stage
 
 
 def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
-    """Tabulate the draft and verify times at every step, as an array with shape (2, (K + 1) K, N).
+    """Tabulate the draft times and the verify times at every step, as an array with shape (2, (K +
+    1) K, N).
 
     Row b K + k contains the times, in seconds, of a batch of b tasks whose last task in sorted
     order is k. There is one column per decoding step.
@@ -118,8 +119,8 @@ def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
 
 
 def rate(at: Stages, slot: Ints, batches: int, kernels: Any) -> float:
-    """Return T_inf, in seconds, for the plan in which the task at sorted position k belongs to
-    batch slot[k].
+    """Return the inference time T_inf, in seconds, of the plan in which the task at sorted position
+    k belongs to batch slot[k].
 
     The batches run in the order of their indices.
     """

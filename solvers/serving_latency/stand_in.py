@@ -2,9 +2,9 @@
 
 The shortest paths and columns of the other methods require a single acceptance rate for all tasks
 and a single output length for each task. This method therefore solves stand-ins, which are problems
-with known lengths and one rate. At some speculation length, every task of a stand-in needs the same
-number of decoding steps as in the original problem. Predicted lengths are set to the mean or a
-quantile of their samples.
+with known lengths and one rate. Each stand-in is made for one speculation length, at which every
+task needs the same number of decoding steps as in the original problem. Predicted lengths are set
+to the mean or a quantile of their samples.
 
 1. `length-aware` solves each stand-in, then a stand-in for the speculation length of the resulting
    plan. The plans are evaluated on the original problem. The stand-in with the best plan is solved
@@ -47,7 +47,8 @@ QUANTILES = (0.5, 0.75, 0.9, 1.0)
 """Quantiles of each task's output-length samples that are used as planned output lengths."""
 
 QUICK = LengthAware(moves=100_000, rounds=0)
-"""Quick method that solves every stand-in. The best stand-in is solved once more, with more effort.
+"""Method that solves every stand-in quickly. The best stand-in is solved once more, with more
+effort.
 """
 
 MAX_TURNS = 3
@@ -67,8 +68,8 @@ DIFFERENT = Condition(
 
 @dataclass(frozen=True)
 class StandIn(ServingLatencyMethod):
-    """A method that solves similar problems supported by `length-aware`, and improves the best plan
-    with respect to the sample average.
+    """A method that solves similar problems, called stand-ins, with `length-aware`. It then
+    improves the best plan with respect to its mean latency over all samples.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ class StandIn(ServingLatencyMethod):
     serves = (DIFFERENT,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Solve the stand-ins, and improve the best plan."""
+        """Solve the stand-ins, improve the best plan, and compute a lower bound."""
         longest = np.max(problem.scenarios, axis=0)
         able = begun(_known(problem, longest), budget)
         every = list(planned_outputs(problem, QUANTILES))
@@ -144,10 +145,10 @@ class StandIn(ServingLatencyMethod):
 def _plans(
     problem: ServingLatencyProblem, outputs: Ints, length: int, method: LengthAware, budget: Budget
 ) -> Iterator[ServingLatencyPlan]:
-    """Yield plans for a succession of stand-ins with the given output lengths.
+    """Yield plans for a succession of stand-ins, in which tasks have the output lengths `outputs`.
 
-    The first stand-in has the speculation length `length`, and each later one has the previous
-    plan's speculation length.
+    The first stand-in is made for the speculation length `length`, and each later one is made for
+    the previous plan's speculation length.
     """
     done = set[int]()
     while length not in done and len(done) < MAX_TURNS:

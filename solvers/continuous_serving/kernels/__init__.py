@@ -1,1 +1,1 @@
-"""Compiled kernels for the methods for `continuous-serving` problems."""
+"""Compiled kernels of the methods for `continuous-serving` problems."""

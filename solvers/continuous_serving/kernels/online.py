@@ -1,12 +1,12 @@
 """Kernels that choose the batches of one online serving step: which tasks use drafts, how many
 tokens they draft, and how they are batched.
 
-Output lengths are unknown, so a choice is evaluated as if all active tasks stayed for a fixed
-number of tokens. Its cost is the sum of two durations. The first is the duration of the current
-step, including prompts and all tokens that the draft model has not processed. The second is the
-time for the remaining tokens, at the pace of the next step with the same choice. Tasks that join in
-the meantime are assumed to wait for half a step. Tasks without drafts are served first, because
-their verification overlaps with the drafting of other tasks.
+Output lengths are unknown, so a choice is evaluated as if every active task had a fixed number of
+tokens left to gain. The cost of a choice is the sum of two durations. The first is the duration of
+the current step, including prompts and all tokens that the draft model has not processed. The
+second is the time for the remaining tokens, at the pace of the next step with the same choice.
+Tasks that join in the meantime are assumed to wait for half a step. Tasks without drafts are served
+first, because their verification overlaps with the drafting of other tasks.
 """
 
 import math
@@ -60,11 +60,11 @@ Room = record(
 )
 """Work space for choosing the batches of a step.
 
-The first five fields are tables for batching one group of tasks. `order` contains the tasks in
-order of the tokens reached. `group` and `count` contain the groups of tasks and their sizes. `cuts`
-and `finish` contain, for each group, where its batches end and when their verification ends. `gain`
-contains the number of tokens that each task gains, without and with drafts. `most` is the maximum
-number of batches in a group of tasks that are past their first step.
+The first five fields are tables for batching one group of tasks. `order` contains the tasks sorted
+by the number of tokens reached. `group` and `count` contain the groups of tasks and their sizes.
+`cuts` and `finish` contain, for each group, where its batches end and when their verification ends.
+`gain` contains the number of tokens that each task gains, without and with drafts. `most` is the
+maximum number of batches in a group of tasks that are past their first step.
 """
 
 
@@ -94,8 +94,10 @@ def room_for(active, most_ends, most):
 
 @inlined
 def holds(server, b, tokens, l):
-    """Return whether a batch of b tasks with `tokens` tokens each fits in the memory of the models
-    that it uses. The draft model is used if l > 0.
+    """Return whether a batch of b tasks fits in the memory of the models that it uses.
+
+    Each task has `tokens` tokens, and l is the number of draft tokens per step. The draft model is
+    used if l > 0.
     """
     memory = server.memory
     return b * memory[2] * tokens <= memory[3] and (l == 0 or b * memory[0] * tokens <= memory[1])
@@ -103,8 +105,8 @@ def holds(server, b, tokens, l):
 
 @helper
 def set_gains(active, l, room):
-    """Store the expected number of tokens that each task gains in a step with l draft tokens (Eq.
-    7).
+    """Compute the expected number of tokens that each task gains in a step with l draft tokens (Eq.
+    7), and store it in the work space.
     """
     for k in range(len(active.rate)):
         a = active.rate[k]
@@ -156,7 +158,7 @@ def first_verified(overlap, most, times, G, drafted, done, before):
 @helper
 def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g):
     """Divide a group of tasks into contiguous batches, which are served after the batches of
-    earlier groups. The tasks are in increasing order of the tokens reached.
+    earlier groups. The tasks are sorted by the number of tokens reached, in increasing order.
 
     For every number of batches and every prefix of the tasks, the sequence of batches whose
     verification ends first is kept. The first batch begins when the stages become free, at
@@ -238,7 +240,8 @@ def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, 
 
 @helper
 def groups(server, active, room, drafting, may_pause, steady):
-    """Divide the active tasks into four groups, each in increasing order of the tokens reached.
+    """Divide the active tasks into four groups. Each group is sorted by the number of tokens
+    reached, in increasing order.
 
     The groups distinguish tasks that draft from tasks that do not draft, and first steps from later
     steps. `drafting` selects the tasks that draft: no tasks (0), tasks whose tokens the draft model
@@ -261,7 +264,7 @@ def groups(server, active, room, drafting, may_pause, steady):
 
 @helper
 def tokens(room):
-    """Return the total number of tokens that all tasks gain in a step."""
+    """Return the total number of tokens that all active tasks gain in a step."""
     total = 0.0
     for g in range(4):
         for k in room.group[g, : room.count[g]]:
@@ -303,8 +306,8 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
     batches.
 
     `lengths` contains the allowed speculation lengths in increasing order. If it includes 0, tasks
-    may skip drafting. `stay` is the number of tokens that each task is expected to gain from now
-    on. `joining` is the number of tasks that join per second of service.
+    may skip drafting. `stay` is the number of tokens that each task is expected to gain until it
+    finishes. `joining` is the number of tasks that join per second.
 
     The arrays `members`, `ends`, `finish` and `guesses` are modified in place. Batch m contains the
     tasks members[ends[m - 1]:ends[m]] and has guesses[m] draft tokens. Its verification ends at
@@ -368,9 +371,9 @@ def form(server, active, gain, l, first, most_ends, most, slot):
     """Form pipelined batches of tasks that draft l tokens, and return the duration of the step in
     seconds.
 
-    The tasks are in increasing order of the tokens reached. `gain` contains the number of tokens by
-    which the memory use of each task grows. `first` states whether this is the first step of the
-    tasks. The index of the batch of each task k is written to slot[k].
+    The tasks are sorted by the number of tokens reached, in increasing order. `gain` contains the
+    number of tokens by which each task grows in memory. `first` states whether this is the first
+    step of the tasks. The index of the batch of each task k is written to slot[k].
     """
     A, room = len(slot), room_for(active, most_ends, most)
     room.gain[:] = gain

@@ -1,1 +1,1 @@
-"""Compiled kernels for the methods for `draft-allocation` problems."""
+"""Compiled kernels of the methods for `draft-allocation` problems."""

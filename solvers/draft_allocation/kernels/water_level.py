@@ -1,11 +1,11 @@
-"""Kernels that allocate draft tokens (paper 5, Eq. 5) by a water level. All tokens whose marginal
-value exceeds the level are allocated, within the budget and the caps.
+"""Kernels that allocate draft tokens (paper 5, Eq. 5) by water-filling. All tokens whose marginal
+value exceeds a level, called the water level, are allocated.
 
 Token n = 1, 2, ... of client i adds its marginal value w_i a_i^n, called a marginal below, to the
-objective. The marginals of a client decrease, so the C largest marginals of all clients form an
-optimal plan. Marginals are ordered by the floating-point product of w_i (scaled by a power of two)
-and pow(a_i, n), and ties go to the client with the lower index. A heap that allocates one token at
-a time yields the same plan, bit for bit.
+objective. The marginals of a client decrease, so the C largest marginals of all clients, where C is
+the budget, form an optimal plan. Marginals are ordered by the floating-point product of w_i (scaled
+by a power of two) and pow(a_i, n), and ties go to the client with the lower index. A heap that
+allocates one token at a time yields the same plan, bit for bit.
 
 The number of marginals above a level is approximated by a continuous count, which is piecewise
 linear in the logarithm of the level. Newton's method finds a level that about C marginals exceed.
@@ -66,12 +66,12 @@ def next_marginal(w, a, most, drafts, sign):
 
 @helper
 def settle(w, a, most, missing, out):
-    """Correct an allocation by `missing` tokens. Add tokens in order of decreasing marginal value
-    if `missing` is positive, and remove tokens in the reverse order if it is negative.
+    """Add `missing` tokens to an allocation in order of decreasing marginal value. If `missing` is
+    negative, remove tokens in the reverse order.
 
     `w` contains the scaled weights, and `most` contains the maximum number of tokens for each
-    client. On entry, `out` must be an allocation of the tokens with the largest marginal values. It
-    is modified in place. Return how many tokens are still missing.
+    client. On entry, `out` must allocate the tokens with the largest marginal values. It is
+    modified in place. Return how many tokens are still missing.
     """
     sign = 1 if missing > 0 else -1
     most_asked = min(abs(missing), len(w))  # upper bound on clients that change
@@ -103,10 +103,11 @@ def settle(w, a, most, missing, out):
 def find_level(log_w, per_log, most, budget):
     """Return x such that about `budget` marginal values exceed exp(x).
 
-    The continuous count of client i is max(0, min((log_w - x) per_log - 1/2, most)). Here per_log
-    is -1 / log(a_i), or 0 for clients that can add no value, and 1/2 is the average loss due to
-    rounding down. For small enough x, the sum of the counts must exceed the budget. Newton steps
-    stay within a bracket, and a step that does not halve the error is replaced by a bisection.
+    The number of client i's marginal values that exceed exp(x) is approximated by max(0, min((log_w
+    - x) per_log - 1/2, most)). Here per_log is -1 / log(a_i), or 0 for clients that can add no
+    value, and 1/2 is the average loss due to rounding down. For small enough x, the sum of these
+    numbers must exceed the budget. Newton steps stay within a bracket, and a step that does not
+    halve the error is replaced by a bisection.
     """
     high = -np.inf
     low = np.inf

@@ -35,7 +35,9 @@ BEST, DRAFTED, DRAFT_READY, VERIFY_READY = range(4)
 
 @helper
 def stage_segments(data, b, k, N, segments):
-    """Write the segments of a batch's stage times to `segments`. Return the number of segments."""
+    """Compute the stage times of a batch as linear segments. Write them to `segments`, and return
+    their number.
+    """
     count = 0
     n = 2
     while n <= N:
@@ -54,24 +56,28 @@ def stage_segments(data, b, k, N, segments):
 
 @inlined
 def at_step(segments, x, stage, n):
-    """Return the value at step n of the function stored in segment x. `stage` is `DRAFT_AT` or
-    `VERIFY_AT`.
+    """Return the value at step n of the function stored in segment x of `segments`.
+
+    `stage` selects the draft stage (`DRAFT_AT`) or the verify stage (`VERIFY_AT`).
     """
     return segments[x, stage] + segments[x, stage + 1] * (n - segments[x, FROM])
 
 
 @inlined
 def first_after(segments, x, end, n):
-    """Return the first step of the segment after x, but at most n.
+    """Return the first step of the segment that follows segment x, but at most n.
 
-    The function's last segment is `end` - 1.
+    The segments of the function are in the rows before `end`. If x is the last segment, return n.
     """
     return min(n, int(segments[x + 1, FROM])) if x + 1 < end else n
 
 
 @inlined
 def moved_on(segments, x, end, n):
-    """Return the segment that applies at step n, which is either x or the next segment."""
+    """Return the index of the segment that applies at step n, which is either x or x + 1.
+
+    The segments of the function are in the rows before `end`.
+    """
     return x + 1 if x + 1 < end and segments[x + 1, FROM] == n else x
 
 
@@ -89,10 +95,11 @@ def sum_of_max(a, sa, c, sc, m):
 
 @helper
 def sum_of_waits(pool, x, end, stages, count, N):
-    """Return the sum over n = 2..N of max(Y0 + T^d, Y1), the times at which a new batch can be
-    verified.
+    """Return the sum over n = 2..N of max(Y0 + T^d, Y1), the time at which a new batch can be
+    verified in step n.
 
-    Y0 and Y1 are the completion times in a label, and T^d are the draft times of the new batch.
+    Y0 and Y1 are the completion times of the two stages in a label, and T^d is the draft time of
+    the new batch.
     """
     z = 0
     n = 2
@@ -133,8 +140,8 @@ def append(pool, x, end, first, stages, count, N):
     """Compute the label of a prefix that is extended by one batch (Eq. 31-32).
 
     The inputs are the label of the shorter prefix, in rows `x` to `end` - 1 of the pool, and the
-    stage times of the batch. Store the new label in rows from `first` on, and return the row after
-    its last segment.
+    stage times of the batch. Store the new label in rows from `first` onwards, and return the row
+    after its last segment.
     """
     at = first
     z = 0
@@ -167,10 +174,11 @@ def append(pool, x, end, first, stages, count, N):
 def algorithm_1_rows(row, stop, data, stages, start, prefix, begins, pool):
     """Run rows i = row..stop-1 of Algorithm 1, and return the first row that was not run.
 
-    The function returns early if the pool is full. A last batch of the tasks j..i-1 is evaluated
-    only if a lower bound on its total does not exceed the total for a likely good last batch: the
-    previous row's last batch, extended by one task. The lower bound, sum_n T^v + max(sum_n
-    Y[j,n,1], sum_n (Y[j,n,0] + T^d)), takes only a few operations.
+    The function returns early if the pool is full. The function compares all batches j..i-1 that
+    may come last. A batch is evaluated only if a lower bound on the resulting total does not exceed
+    a reference value, which is the total for the previous row's last batch extended by one task.
+    The lower bound, sum_n T^v + max(sum_n Y[j,n,1], sum_n (Y[j,n,0] + T^d)), takes only a few
+    operations.
 
     The work space `stages` has room for the segments of a batch's stage times (at least 1 + (l + 1)
     (P - 1)). The arrays `start`, `prefix`, `begins` and `pool` are modified in place. start[i] is

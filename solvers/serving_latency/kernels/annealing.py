@@ -95,7 +95,9 @@ def collect(data, ranks, batches, lists, weight, limit, sign, strict, a, c, coun
 
 @helper
 def rebuild(data, batches, lists, a, c):
-    """Recompute batches a and c from the tasks assigned to them in `lists[TARGET]`."""
+    """Recompute the data of batches a and c from the batch that `lists[TARGET]` assigns to each
+    task.
+    """
     clear(batches, a)
     clear(batches, c)
     for s in (a, c):
@@ -107,7 +109,7 @@ def rebuild(data, batches, lists, a, c):
 
 @helper
 def keeps_memory(data, batches, m):
-    """Return whether batch m fits in memory or is empty."""
+    """Return whether batch m satisfies the memory limits. An empty batch always does."""
     size = batches[m, SIZE]
     return size == 0.0 or fits(
         data, size, data.task[int(batches[m, TOP]), INPUT] + batches[m, LONGEST]
@@ -180,7 +182,7 @@ def draw_move(data, ranks, batches, lists, slot, order, M, stream):
 
 @helper
 def put_back(batches, lists, slot, a, c, count):
-    """Restore batches a and c to their state before `regroup`."""
+    """Undo a move: restore batches a and c to their state before `regroup`."""
     batches[a] = batches[len(slot)]
     batches[c] = batches[len(slot) + 1]
     for t in range(count):
@@ -192,8 +194,8 @@ def put_back(batches, lists, slot, a, c, count):
 def regroup(data, batches, lists, slot, order, M, a, c, count, place):
     """Move the selected tasks between batches a and c.
 
-    Return the new number of batches. If either batch does not fit in memory, undo the move and
-    return 0.
+    Return the new number of batches. If one of the two batches does not fit in memory, undo the
+    move and return 0.
     """
     for t in range(count):
         k = lists[MOVED, t]
@@ -233,8 +235,8 @@ def improve_batches(first, stop, tries, data, ranks, heat, plan, counts, seconds
 
     In moves that select tasks by a threshold, the threshold applies to the input length, the output
     length or a mixture of their ranks. The arrays `plan` (with rows as in `SLOT`), `counts`
-    (numbers of batches) and `seconds` (T_inf) are modified in place. Each of them contains entries
-    for the current plan and for the best plan.
+    (numbers of batches) and `seconds` (inference times T_inf) are modified in place. Each of them
+    contains entries for the current plan and for the best plan.
     """
     slot, order, best_slot, best_order = plan[SLOT], plan[ORDER], plan[BEST_SLOT], plan[BEST_ORDER]
     K = len(slot)

@@ -51,10 +51,11 @@ Paths = record(  # a depth-first search over paths
     steps=lambda data, width, starts, *_: 5 * sum(width) * len(starts) * data.runtimes.shape[1],
 )
 def scenario_tables(data, width, starts, d, v):
-    """Fill d[s, b, e] and v[s, b, e], the stage times of blocks (e, b) summed over scenario s.
+    """Compute the draft times d[s, b, e] and the verify times v[s, b, e] of blocks (e, b), summed
+    over scenario s.
 
-    Scenario s covers the steps starts[s]..starts[s+1]-1; the first scenario is the prefill step
-    alone. Only blocks of at most width[e] tasks are filled.
+    Scenario s covers the steps starts[s]..starts[s+1]-1, and the first scenario is the prefill step
+    alone. Only entries for blocks of at most width[e] tasks are computed.
     """
     for e in range(1, len(width)):
         for size in range(1, width[e] + 1):
@@ -65,13 +66,15 @@ def scenario_tables(data, width, starts, d, v):
 
 @helper
 def cost(linear, table, s, e, b):
-    """Return the cost of block (e, b) in layer s of a table of block costs."""
+    """Return the cost of block (e, b), which consists of the b tasks up to task e, in layer s of a
+    table of block costs.
+    """
     return b * table[s, RATE, e] + table[s, FIXED, e] if linear else table[s, b, e]
 
 
 @inlined
 def placed(state, p, M, places):
-    """Return the state that follows when a block is assigned to position p, or -1 if the position
+    """Return the state that results when a block is assigned to position p, or -1 if the position
     is not available.
     """
     if p < M:
@@ -112,12 +115,12 @@ def compose(costs, front, pi, table, value):
 
 @kernel("void(Costs, i8[::1], i8, Places, f8[:, :, ::1], f8[:, ::1], i8[::1])")
 def shortest_paths(costs, last, least, places, table, value, states):
-    """Fill value[state, i], the minimum cost from prefix i to the end if the positions of `state`
-    are occupied.
+    """Compute value[state, i], the minimum cost of all tasks after prefix i if the positions in
+    `state` are already occupied.
 
-    The cost is O(K B 2^M M pool). States are processed in the order of `states`. Each state depends
-    only on states with one more occupied position, which must already be complete. The innermost
-    loop runs over independent prefixes.
+    The cost is O(K B 2^M M pool). The states in `states` are processed in order. Each of them
+    depends only on states with one more occupied position, which must already be complete. The
+    innermost loop runs over independent prefixes.
 
     `last[b]` is the last end at which a block of b tasks fits in memory. Blocks contain at least
     `least` tasks, which is 0 or 1. `follow` reconstructs the path from the values.
@@ -185,8 +188,8 @@ def follow(costs, least, places, table, value, i, state, path, count):
 
 @helper
 def critical_sums(costs, front, count, path, phi):
-    """Compute phi[s, q], the critical sum Phi_q in scenario s, for the blocks of a path and every
-    special position q.
+    """Compute phi[s, q], the sum Phi_q of stage times in scenario s when the block at position q is
+    critical, for the blocks of a path and every special position q.
     """
     linear, d, v, _ = costs
     S, M = phi.shape
@@ -238,10 +241,10 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
     """Continue a depth-first search over all partitions of the tasks into blocks and all
     assignments of blocks to positions.
 
-    The search follows partial plans whose bounds stay below `upper`. The bounds are those of
+    The search extends only partial plans whose bounds are below `upper`. The bounds are those of
     `lagrangian` at J weights, computed from `tables` and `values`. A complete path is written to
     `paths.leaves` if sum_s max_q Phi_q[s], over the special positions q, is below `upper`. The
-    search has finished when its level is below the minimum level. The kernel also stops when
+    search has finished when its level is below the minimum level. The kernel also returns when
     `paths.leaves` is full or after `nodes_allowed` nodes.
     """
     linear, width = costs.linear, costs.width
@@ -297,8 +300,8 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
 
 @kernel("void(Costs, f8[::1], f8[:, :, ::1], f8[::1])")
 def ends_bound(costs, first_weight, value, bounds):
-    """Raise the lower bounds on T_inf for each number M = 1..cap of batches, using weights on the
-    first and the last position only.
+    """Raise the lower bounds on the inference time T_inf for each number M = 1..cap of batches,
+    using weights on the first and the last position only.
 
     The array `bounds` is modified in place, and bounds[cap] also covers all larger numbers of
     batches. first_weight[s] applies to "first draft + all verify", and the remaining weight applies

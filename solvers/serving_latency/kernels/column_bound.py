@@ -32,14 +32,16 @@ EITHER, BOTH = range(2)  # gain of the better role per step, and additional gain
 Classes = record(
     "Classes", ends="i8[::1]", inputs="i8[:, ::1]", outputs="i8[:, ::1]", by_output="i8[::1]"
 )
-"""Ends of the ranges of steps, and the classes of similar input lengths and of similar output
-lengths. The rows of a class array are as in `LEAST`. The input classes partition the sorted
-positions of the tasks, and the output classes partition `by_output`.
+"""Record with the ends of the ranges of steps, the classes of similar input lengths, the classes of
+similar output lengths, and the order of the tasks by output length.
+
+The rows of a class array are as in `LEAST`. The input classes partition the sorted positions of the
+tasks, and the output classes partition `by_output`.
 """
 
 Prices = record("Prices", dear="i8[::1]", task="f8[::1]", roles="f8[:, ::1]", noticeable="f8")
-"""Dual prices for a pricing call: tasks in order of decreasing price, the price of every task, the
-prices of the roles in every range, and the magnitude of rounding errors.
+"""Record with dual prices: tasks in order of decreasing price, the price of every task, the prices
+of the roles in every range, and the magnitude of rounding errors.
 """
 
 
@@ -49,9 +51,9 @@ prices of the roles in every range, and the magnitude of rounding errors.
 def batch_stages(data, sizes, tops, last, ends, out):
     """Compute the stage times of each batch m in each range r of steps, and write them to out[m].
 
-    The four rows of out[m] are the sums of T^d and of T^v over the range, followed by T^d and T^v
-    at the first step of the range. Range r contains the steps ends[r]+1..ends[r+1], and batch m
-    takes part up to step last[m].
+    The first two rows of out[m] contain the draft times T^d and the verify times T^v, summed over
+    each range. The other two rows contain T^d and T^v at the first step of each range. Range r
+    contains the steps ends[r]+1..ends[r+1], and batch m takes part up to step last[m].
     """
     for m in range(len(sizes)):
         b, k = float(sizes[m]), tops[m]
@@ -65,7 +67,8 @@ def batch_stages(data, sizes, tops, last, ends, out):
 
 @helper
 def weighted_cost(data, b, top, n, count, weight):
-    """Return weight T^d + (1 - weight) T^v for a batch, summed over a range of steps.
+    """Return weight T^d + (1 - weight) T^v for a batch, summed over a range of steps. T^d and T^v
+    are the draft time and the verify time.
 
     Without overlap, return the sum of T^d + T^v.
     """
@@ -97,7 +100,7 @@ def gains_alone(ends, gain, size, most):
 
 @helper
 def fill_base(data, ends, roles, top, size, alone, base, gain):
-    """Fill the rows of `base` and `gain` for one batch size (see `price_batches`)."""
+    """Fill the rows of `base` and `gain` for one batch size, as described in `price_batches`."""
     b = float(size)
     base[size, 0] = 0.0
     for r in range(len(ends) - 1):
@@ -121,7 +124,8 @@ def price_batches(start, stop, data, classes, prices, worst, found):
     """For each input class start..stop-1, find the batch with the lowest reduced cost whose longest
     input is in that class.
 
-    Return the number of batches found with a reduced cost below -noticeable.
+    Return the number of batches found with a reduced cost below -noticeable. T^d and T^v denote the
+    draft time and the verify time.
 
     Range r contains the steps ends[r]+1..ends[r+1]. The cost of a batch is the sum of weight[r] T^d
     + (1 - weight[r]) T^v over its steps (without overlap, the sum of T^d + T^v), where the batch

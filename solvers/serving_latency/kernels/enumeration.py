@@ -11,8 +11,9 @@ def enumerate_after(first, overlap, draft, verify, allowed, best, order):
     """Try every ordered partition of the tasks whose first batch is encoded by the bit mask
     `first`.
 
-    Return the minimum T_inf, or `best` if no partition has a lower T_inf. If a partition has a
-    lower T_inf, the masks of the best partition are written to `order`, followed by zeros.
+    Return the minimum inference time T_inf, or `best` if no partition has a lower T_inf. If some
+    partition has a lower T_inf, the masks of the best partition are written to `order`, followed by
+    zeros.
     """
     if not allowed[first]:
         return best

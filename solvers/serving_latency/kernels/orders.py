@@ -4,9 +4,10 @@ Within one scenario, the two stages form a two-machine flow shop, for which John
 optimal order. The blocks that draft faster than they verify come first, shortest draft first. The
 other blocks follow, longest verification first.
 
-For every order of the blocks, T_inf is at least the sum of the scenarios' makespans in Johnson's
-order. A similar bound holds for the remaining blocks of a partial order, which start when the
-stages become free. Blocks are sorted by rank[m], and only blocks with equal ranks can be reordered.
+For every order of the blocks, the inference time T_inf is at least the sum, over all scenarios, of
+the makespan in Johnson's order. A similar bound holds for the remaining blocks of a partial order,
+which start when the stages become free. Blocks are sorted by rank[m], and only blocks with equal
+ranks can be reordered.
 """
 
 from specopt.solvers.kernels.kernel import helper, kernel, record

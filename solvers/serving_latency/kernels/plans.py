@@ -58,7 +58,7 @@ def decode_lines(data, batches, m, n, count):
 
 @helper
 def sum_of_envelope(lines, q, count):
-    """Return the sum over k = 0..count-1 of the maximum of the first q lines at k.
+    """Return the sum over k = 0..count-1 of the maximum of the first q lines at the point k.
 
     The rows of `lines` contain the value of each line at k = 0 and its slope.
     """
@@ -145,7 +145,7 @@ def decode_seconds(data, batches, order, M, lines):
 
 @helper
 def clear(batches, m):
-    """Remove all tasks from batch m."""
+    """Remove all tasks from batch m, and reset its data."""
     batches[m] = 0.0
     batches[m, TOP] = -1.0
 
@@ -163,8 +163,9 @@ def take(data, batches, m, k):
 
 @helper
 def inference_seconds(data, batches, order, M, lines):
-    """Return T_inf, in seconds (Eq. 22), for batches in pipeline order whose stage times have been
-    computed.
+    """Return the inference time T_inf, in seconds (Eq. 22), for batches in pipeline order.
+
+    The stage times of the batches must already have been computed.
     """
     total = 0.0
     if overlaps(data):
@@ -188,8 +189,8 @@ def work_space(M):
 
 @kernel("f8(i8, Data, const i8[::1])")
 def plan_seconds(M, data, slot):
-    """Return T_inf, in seconds, for the plan in which task k belongs to batch slot[k] < M. The
-    batches run in the order of their indices.
+    """Return the inference time T_inf, in seconds, of the plan in which task k belongs to batch
+    slot[k] < M. The batches run in the order of their indices.
     """
     batches, order, lines = work_space(M)
     for k in range(len(slot)):
@@ -203,8 +204,8 @@ def plan_seconds(M, data, slot):
     "void(i8, i8, Data, i8[:, ::1], i8[:, ::1], f8[::1])", steps=lambda count, M, *_: 20 * count * M
 )
 def sequences_seconds(count, M, data, ends, sizes, out):
-    """Compute T_inf, in seconds, for several sequences of M pipelined blocks, and write it to
-    out[k] for sequence k.
+    """Compute the inference time T_inf, in seconds, for several sequences of M pipelined blocks,
+    and write it to out[k] for sequence k.
 
     Block m of sequence k contains the sizes[k, m] tasks up to sorted position ends[k, m]. All tasks
     are assumed to have the same output length.

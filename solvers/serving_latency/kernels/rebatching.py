@@ -26,10 +26,10 @@ SEARCHES = 6  # number of weights tried for a range
 def shortest_path(data, active, least, n, count, mix, f, choice):
     """Compute a shortest path over contiguous batches of the active tasks, for one range of steps.
 
-    With overlap, a batch costs mix T^d + (1 - mix) T^v. In addition, the first batch costs (1 -
-    mix) T^d, and the last batch costs mix T^v. Without overlap, a batch costs T^d + T^v. A batch of
-    b tasks must fit in memory with the output length least[b-1], the smallest longest output of any
-    b tasks.
+    With overlap, a batch with draft time T^d and verify time T^v costs mix T^d + (1 - mix) T^v. In
+    addition, the first batch costs (1 - mix) T^d, and the last batch costs mix T^v. Without
+    overlap, a batch costs T^d + T^v. A batch of b tasks must fit in memory with the output length
+    least[b-1], because any b tasks include an output that is at least as long.
 
     Two arrays are modified in place: f[i, s] is the minimum cost of the first i tasks in state s,
     and choice[i, s] is 4 b + the previous state. The state s is the sum of 1 if the first batch has
@@ -77,10 +77,10 @@ def shortest_path(data, active, least, n, count, mix, f, choice):
 
 @helper
 def walk(data, active, n, count, choice):
-    """Return the total draft time and the total verify time of the shortest path.
+    """Return the total draft time and the total verify time of the batches on the shortest path.
 
-    The verify total includes the first batch's draft time, and the draft total includes the last
-    batch's verify time.
+    The verify total also includes the first batch's draft time, and the draft total also includes
+    the last batch's verify time.
     """
     e, s = len(active), 3 if overlaps(data) else 0
     draft = verify = 0.0
@@ -100,8 +100,8 @@ def walk(data, active, n, count, choice):
 
 @helper
 def best_mix(data, active, least, n, count, mix, f, choice):
-    """Maximise the bound on a range over the weight of drafting. Return the highest bound found and
-    its weight.
+    """Maximise the lower bound on the duration of a range over the weight of drafting. Return the
+    highest bound found and its weight.
 
     The search starts at the weight `mix`.
     """

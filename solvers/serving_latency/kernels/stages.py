@@ -7,9 +7,9 @@ number of draft tokens per step, and b is the batch size.
 All kernels accept the record `Data`. Its array ``task`` (K, 8), with the columns below, contains
 each task's lengths and operation counts. Its array ``setting``, with the entries below, contains
 the values that all tasks share. A stage's runtime is a piecewise linear, convex function of the
-number of operations. ``runtimes`` (2, P, 3) contains a row (c1, c2, largest work) for each linear
-piece, with increasing c1. A batch of b tasks whose longest input is that of task k needs b times
-the operations of task k.
+work, which is the number of operations. For each linear piece c1 work + c2, ``runtimes`` (2, P, 3)
+contains a row (c1, c2, largest work), with increasing c1. A batch of b tasks whose longest input is
+that of task k needs b times the operations of task k.
 
 On every range of steps in which the same pieces apply, a stage time is affine in the step n. Its
 sum over the range therefore has a closed form, and the computational cost does not depend on the
@@ -74,11 +74,12 @@ def overlaps(data):
 
 @inlined
 def affine(runtimes, stage, work, step, gap, passes, count):
-    """Return a tuple (duration, growth, steps) for several passes in one step, where pass g has
-    work + g gap operations.
+    """Compute the duration of several passes in one step, where pass g has `work` + g `gap`
+    operations.
 
-    If the work grows by `step` from one decoding step to the next, the duration grows by `growth`.
-    These values are valid for the number `steps` of decoding steps, which is at most `count`.
+    Return a tuple (duration, growth, steps). If `work` grows by `step` from one decoding step to
+    the next, the duration grows by `growth` per decoding step. These values are valid for the
+    number `steps` of decoding steps, which is at most `count`.
     """
     if runtimes.shape[1] == 1:
         slope = runtimes[stage, 0, SLOPE]
@@ -100,7 +101,7 @@ def affine(runtimes, stage, work, step, gap, passes, count):
 
 @inlined
 def step_seconds(runtimes, stage, work, gap, passes):
-    """Return the total duration, in seconds, of several passes, where pass g has work + g gap
+    """Return the total duration of several passes, in seconds, where pass g has `work` + g `gap`
     operations.
     """
     return affine(runtimes, stage, work, 0.0, gap, passes, 1)[0]
@@ -150,10 +151,10 @@ def first_stages(data, b, k):
 
 @inlined
 def decode_line(data, stage, b, k, n, count):
-    """Return a tuple (value, growth, steps): T^d or T^v at step n >= 2, its growth per step, and
-    the number of steps for which these values are valid.
+    """Compute the draft time or the verify time of b tasks up to task k at step n >= 2.
 
-    The number of steps is at most `count`.
+    Return a tuple (value, growth, steps): the time, its growth per step, and the number of steps,
+    at most `count`, for which these values are valid.
     """
     task, setting, runtimes = data
     if setting[TABLED] > 0.0:
@@ -168,7 +169,9 @@ def decode_line(data, stage, b, k, n, count):
 
 @helper
 def sum_of_lines(data, stage, b, k, n, count):
-    """Return the sum of T^d or T^v over the `count` steps from n >= 2 on."""
+    """Return the total draft time or verify time of b tasks up to task k over the steps
+    n..n+count-1, where n >= 2.
+    """
     total = 0.0
     while count > 0:
         value, slope, m = decode_line(data, stage, b, k, n, count)
@@ -180,7 +183,9 @@ def sum_of_lines(data, stage, b, k, n, count):
 
 @helper
 def range_stages(data, b, k, n, count):
-    """Return the sum of T^d and the sum of T^v over the steps n..n+count-1."""
+    """Return the total draft time and the total verify time of b tasks up to task k over the steps
+    n..n+count-1.
+    """
     if n == 1:
         return first_stages(data, b, k)
     draft = 0.0
@@ -191,7 +196,9 @@ def range_stages(data, b, k, n, count):
 
 @helper
 def all_stages(data, b, k, steps):
-    """Return the sum of T^d and the sum of T^v over the steps 1..steps."""
+    """Return the total draft time and the total verify time of b tasks up to task k over the steps
+    1..steps.
+    """
     draft, verify = range_stages(data, b, k, 1, 1)
     more_draft, more_verify = range_stages(data, b, k, 2, steps - 1)
     return draft + more_draft, verify + more_verify

@@ -10,7 +10,8 @@ def served(overlap, drafted, done, draft, verify):
     """Return the times at which the draft stage and the verify stage become free after one more
     batch.
 
-    The batch occupies these stages for the durations `draft` and `verify`.
+    Before the batch, they become free at `drafted` and `done`. The batch occupies them for the
+    durations `draft` and `verify`.
     """
     drafted = (drafted if overlap else done) + draft
     return drafted, max(drafted, done) + verify
