@@ -20,7 +20,9 @@ from specopt.solvers.budget import MEMORY_LIMIT, Budget
 from specopt.solvers.method import Method, Outcome
 
 SOON = 0.1
-"""Minimum remaining time, in seconds, for recording simple plans before the first member runs."""
+"""Remaining time, in seconds, above which simple plans are recorded before the first member
+runs.
+"""
 
 WORK_SECONDS = 20.0
 """Work limit of each member if there is no time limit, in approximate seconds on one core."""

@@ -22,10 +22,10 @@ Eq. 20, the duration of the step is the maximum over points p of (d_1 + ... + d_
 v_M). This maximum is at least any mixture of these sums with weights mu_p >= 0 that add up to 1.
 For a run with speculation length l and any affine piece (c, h) of the runtime, d_m is at least l h
 plus the sum of c D_k(l) over the run's tasks k, where D_k(l) is the number of operations for
-drafting. The same holds for v_m, because padding and regrouping only add time. With weights on the
-pieces at each point, which add up to at most mu_p, both sides are linear in the weights. Steps with
-many runs have weights at the first and the last run only, and the runs in between are charged the
-minimum. Without overlap, every run is charged both stages in full.
+drafting. A similar bound holds for v_m. Both bounds are valid because padding and regrouping only
+add time. With weights on the pieces at each point, which add up to at most mu_p, both sides are
+linear in the weights. Steps with many runs have weights at the first and the last run only, and the
+runs in between are charged the minimum. Without overlap, every run is charged both stages in full.
 
 Let m_k be the fraction of the memory that task k needs if it is alone. A run of b tasks occupies b
 times the memory of its longest task, which is at least the sum of m_k over its tasks. So a step of
@@ -55,7 +55,7 @@ Charges and m_k depend only on I_k + g_k, where I_k is the prompt length, and ar
 if the condition holds at the ends, it holds in between. (The charge of a first step is convex in
 the prompt length. Its maximum distance below the straight line, at most q (b - a)^2 / 4, is
 subtracted.) Prices lag behind costs by L(l_max) tokens of progress. Since prices do not decrease,
-this ensures that no token of a step is priced above the cost at the start of that step. The
+no token of a step then has a higher price than the progress at the start of the step allows. The
 solver's solution is scaled down until a check confirms (1).
 
 Without arrivals, the first steps of all tasks are a single step, which is charged separately. Its

@@ -56,7 +56,7 @@ MAX_BATCHES = 12
 """Maximum number of pipelined batches in a step."""
 
 FEW = 300
-"""Maximum number of tasks for which new batches are formed every time a task finishes."""
+"""Number of tasks in a problem up to which new batches are formed every time a task finishes."""
 
 PATIENCE = (0.25, 0.6, 1.0)
 """Values of the patience parameter, each of which yields one plan. The parameter controls when

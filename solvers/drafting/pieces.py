@@ -37,7 +37,7 @@ pieces.
 """
 
 CLOSE = 1e-13
-"""Relative increase of a price up to which the increase is attributed to rounding."""
+"""Largest relative increase of a price that is attributed to rounding errors."""
 
 MAX_ENTRIES = 2_000_000
 """Limit on the number of pieces times the number of scores, which bounds the memory use. Above this

@@ -107,8 +107,8 @@ def widths(prepared: Prepared) -> Ints:
 
 
 def range_starts(steps: int, ranges: int) -> Ints:
-    """Return the first step of the prefill, the first step of each range of decoding steps, and the
-    end of the last range.
+    """Return the first step of each scenario, followed by the end of the last scenario. The
+    scenarios are the prefill step and ranges of decoding steps.
     """
     return np.concatenate(([1], 2 + (steps - 1) * np.arange(ranges + 1) // ranges))
 

@@ -72,8 +72,9 @@ _LEAST, _END = range(2)  # rows of classes
 
 
 class _Prices(NamedTuple):
-    """Dual prices: a price for each task, the prices of a first and a last step, and the weights of
-    the two stage constraints.
+    """Dual prices of the linear program: the price of each task, the prices of a first and a last
+    step in each range, and the weight of the first stage constraint against the second in each
+    range.
     """
 
     task: Floats

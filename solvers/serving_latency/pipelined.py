@@ -1,15 +1,15 @@
-"""The search of the method `exact` for the pipelined mechanism, which combines lower bounds,
-incumbents and enumeration.
+"""The search that the method `exact` performs for the pipelined mechanism. It combines lower
+bounds, incumbents and enumeration.
 
 For conservative output lengths, some optimal plan has contiguous batches, but their pipeline order
 is free. For every speculation length l and number of batches M, the search
 
 1. discards pairs (l, M) by bounds on the work of each stage (see `bound`), then by bounds that
    treat the first and the last batch separately;
-2. raises a Lagrangian bound over pipeline positions. The bound is a shortest path over
-   states (prefix, occupied positions), as described in
-   `specopt.solvers.serving_latency.kernels.bounds`. Every path is
-   a plan, which is evaluated exactly. The first paths distinguish a few of the first and last
+2. raises a Lagrangian bound over pipeline positions. The bound is the length of a shortest path
+   over states (prefix, occupied positions), as described in
+   `specopt.solvers.serving_latency.kernels.bounds`. Every path is a plan, which is evaluated
+   exactly. The first paths distinguish a few of the first and last
    positions and pool the positions between them. If there are many blocks, the paths run over
    cells of tasks (`specopt.solvers.serving_latency.blocks`). The lowest bound is refined with more
    positions and finer cells;

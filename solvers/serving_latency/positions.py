@@ -199,7 +199,7 @@ class Enumeration:
         """Continue the search for about `nodes` nodes. Return the paths found whose bound is below
         `upper`.
 
-        If the search does not end immediately, the branch with the most remaining work is split.
+        If the search does not end immediately, the branches with the most remaining work are split.
         During a call, no branch depends on the results of other branches.
         """
         bound = self.bound
