@@ -83,15 +83,15 @@ class Auto(Method):
         return (self.order + self.instead)[-1]().refusal(problem, memory_limit)
 
     def bytes_needed(self, problem: Any) -> dict[str, float]:
-        """Return how many bytes the first member needs. The keys of the dictionary name what
-        determines each amount.
+        """Return how many bytes the first member needs, as a dictionary. Each key names the fields
+        or quantities that determine the amount.
         """
         first = next(self._able(problem, math.inf), None)
         return {} if first is None else first.bytes_needed(problem)
 
     def seconds_needed(self, problem: Any) -> dict[str, float]:
-        """Return how many seconds the first member needs. The keys of the dictionary name what
-        determines each duration.
+        """Return how many seconds the first member needs, as a dictionary. Each key names the
+        fields or quantities that determine the duration.
         """
         first = next(self._able(problem, math.inf), None)
         return {} if first is None else first.seconds_needed(problem)

@@ -60,10 +60,10 @@ class Condition:
     Parameters
     ----------
     takes
-        Phrase that describes what the method accepts, such as "rates per round".
+        Phrase that describes the accepted problems, such as "rates per round".
     clash
-        Function of the method and the problem. It returns a phrase that describes what violates the
-        requirement, such as "rates per second", or None if the problem satisfies it.
+        Function of the method and the problem. It returns a phrase that describes the violation,
+        such as "rates per second", or None if the problem satisfies the requirement.
     """
 
     takes: str

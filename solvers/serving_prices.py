@@ -20,12 +20,13 @@ Duration of a step
 Let runs (batches within a step) m = 1..M be served in this order, with stage times d_m and v_m. By
 Eq. 20, the duration of the step is the maximum over points p of (d_1 + ... + d_p) + (v_p + ... +
 v_M). This maximum is at least any mixture of these sums with weights mu_p >= 0 that add up to 1.
-For a run with speculation length l and any affine piece (c, h) of the runtime, d_m is at least l h
-plus the sum of c D_k(l) over the run's tasks k, where D_k(l) is the number of operations for
-drafting. A similar bound holds for v_m. Both bounds are valid because padding and regrouping only
-add time. With weights on the pieces at each point, which add up to at most mu_p, both sides are
-linear in the weights. Steps with many runs have weights at the first and the last run only, and the
-runs in between are charged the minimum. Without overlap, every run is charged both stages in full.
+Let D_k(l) be the number of operations for drafting l tokens of task k. For a run with speculation
+length l and any affine piece (c, h) of the runtime, d_m is at least l h plus the sum of c D_k(l)
+over the run's tasks k. A similar bound holds for v_m. Both bounds are valid because padding and
+regrouping only add time. With weights on the pieces at each point, which add up to at most mu_p,
+both sides are linear in the weights. Steps with many runs have weights at the first and the last
+run only, and the runs in between are charged the minimum. Without overlap, every run is charged
+both stages in full.
 
 Let m_k be the fraction of the memory that task k needs if it is alone. A run of b tasks occupies b
 times the memory of its longest task, which is at least the sum of m_k over its tasks. So a step of
@@ -36,11 +37,11 @@ Rounding tolerances
 -------------------
 The evaluation of a plan has tolerances. It accepts a task as finished if it lacks at most 1e-12
 max(Q_k, L) tokens. For example, with an acceptance rate close to 1, a step of 2 - 1e-13 tokens
-finishes a task of 2 tokens. It also accepts a task that begins before it is ready by a relative
-error of up to 1e-12, and memory use that exceeds a limit by a relative error of up to 1e-9.
-Therefore, Q_k denotes the number of tokens that a task needs, reduced by the relative amount
-`SHORT`, in every sum and in the test of which tasks may end with the first step. The time at which
-a task is ready is reduced by the same factor, and memory limits include the tolerance.
+finishes a task of 2 tokens. It also accepts that a task begins before it is ready, up to a relative
+error of 1e-12. Memory use may exceed a limit by a relative error of up to 1e-9. Therefore, Q_k
+denotes the number of tokens that a task needs, reduced by the relative amount `SHORT`, in every sum
+and in the test of which tasks may end with the first step. The time at which a task is ready is
+reduced by the same factor, and memory limits include the tolerance.
 
 Prices
 ------
@@ -81,12 +82,12 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.serving_method import PreparedServing
 
 MAX_RUNS = 10
-"""Maximum number of runs (batches) in a step in which every run has its own weights. In steps with
+"""Maximum number of runs (batches) in a step in which every run has separate weights. In steps with
 more runs, only the first and the last run have weights.
 """
 
 MORE_RUNS = 4
-"""Number of runs (batches) with their own weights, in addition to the number of runs that memory
+"""Number of runs (batches) with separate weights, in addition to the number of runs that memory
 requires when tasks have produced half of their outputs.
 """
 
@@ -175,7 +176,7 @@ class Sort:
 def sorts(prepared: PreparedServing, weighed: int) -> list[Sort]:
     """Return the classes of steps that the linear program distinguishes.
 
-    In steps of up to `weighed` runs, every run has its own weights.
+    In steps of up to `weighed` runs, every run has separate weights.
     """
     overlap, lengths = prepared.overlap, list(prepared.served_lengths)
     pieces = [
@@ -253,7 +254,7 @@ class Prices:
     prepared
         Problem under one mechanism. All arrays that are indexed by task use its sorted task order.
     apart
-        Whether tasks arrive at different times. If so, each task has a first step of its own.
+        Whether tasks arrive at different times. If so, tasks have separate first steps.
     """
 
     def __init__(self, prepared: PreparedServing, apart: bool = False) -> None:

@@ -53,8 +53,8 @@ def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
     """Record the best trivial plan in the budget.
 
     In one kind of trivial plan, batches are as large as memory allows for the final output lengths.
-    In the other kind, each task has its own batch, which is feasible whenever a plan exists. For
-    each kind, the speculation length is increased as long as the plan improves.
+    In the other kind, each task is in a separate batch, which is feasible whenever a plan exists.
+    For each kind, the speculation length is increased as long as the plan improves.
     """
     problem = prepared.problem
     batches = quick_batches(prepared) if problem.output_lengths != "predicted" else None

@@ -185,7 +185,8 @@ def play(
 
 
 def _serve(prepared: Prepared, rule: Rule, ready: Floats) -> tuple[Floats, list[Phase], float]:
-    """Serve all tasks step by step, with the batches that `rule` chooses.
+    """Serve all tasks step by step, with the batches that the function `rule` chooses for each
+    step.
 
     Return a tuple (finish, phases, share): the time at which each task finishes, the phases of the
     resulting plan, and the fraction of tokens from steps with drafts.
@@ -230,8 +231,8 @@ def _serve(prepared: Prepared, rule: Rule, ready: Floats) -> tuple[Floats, list[
 
 
 def _online(prepared: Prepared) -> Rule:
-    """Return the rule of the policy "online", which estimates output lengths from the tasks that
-    have finished.
+    """Return a function that makes the decisions of the policy "online" at each step. It estimates
+    output lengths from the tasks that have finished.
     """
     problem, choice = prepared.problem, StepChoice(prepared.problem, prepared.mechanism)
     rates = problem.rates.tolist()
@@ -262,7 +263,8 @@ def _online(prepared: Prepared) -> Rule:
 
 
 def _first_come(prepared: Prepared, length: int) -> Rule:
-    """Return the rule of first-come, first-served continuous batching at one speculation length.
+    """Return a function that decides each step by first-come, first-served continuous batching at
+    one speculation length.
 
     Each prompt is served alone. The other tasks are batched in order of arrival, with batches as
     large as memory allows. If stages overlap, there are at least two batches.
@@ -292,7 +294,9 @@ def _first_come(prepared: Prepared, length: int) -> Rule:
 
 
 def _own(prepared: Prepared, policy: Policy) -> Rule:
-    """Return a rule that asks a user-defined policy for its decisions and validates them."""
+    """Return a function that asks a user-defined policy for the batches of each step and validates
+    them.
+    """
     problem, lengths = prepared.problem, prepared.served_lengths
 
     def serve(active: list[int], gained: Floats, steps: Ints) -> Served:

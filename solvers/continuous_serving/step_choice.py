@@ -51,9 +51,9 @@ class Task(NamedTuple):
 class Learned(NamedTuple):
     """Statistics that the scheduler collects over all tasks.
 
-    The fields contain the sum of the output lengths of finished tasks, the sum of the squares of
-    these lengths, the number of tasks that have joined, and the total duration of all steps in
-    seconds.
+    The first two fields contain the sums of the output lengths and of the squared output lengths of
+    finished tasks. The other fields contain the number of tasks that have joined, and the total
+    duration of all steps in seconds.
     """
 
     outputs: Annotated[float, Meta(ge=WEIGHT * USUAL_TOKENS, le=1e15)] = WEIGHT * USUAL_TOKENS

@@ -27,8 +27,8 @@ tolerances of HiGHS are absolute.
 
 @dataclass(frozen=True)
 class MilpAllocation(ByProgram, DraftAllocationMethod):
-    """A method that solves an integer program with one binary variable for each client and draft
-    length, and a budget constraint.
+    """A method that solves an integer program. The program has one binary variable for each pair of
+    client and draft length, and a budget constraint.
     """
 
     name = "milp"

@@ -20,11 +20,11 @@ class WaterLevel(DraftAllocationMethod):
     the water level.
 
     Newton's method finds a level that about C marginal values exceed, where C is the budget. Client
-    i has floor(log(level / w_i) / log a_i) marginal values above the level. `greedy` would allocate
-    these tokens before all others, so the method is exact even if the level is only approximate.
-    Counts that rounding could change are decided by comparing products. A heap then adds the
-    missing tokens or removes the excess. The plan equals `greedy`'s plan, including ties. For a
-    direct compiled call, see `specopt.solvers.draft_allocation.fast`.
+    i has floor(log(level / w_i) / log a_i) marginal values above the level. The method `greedy`
+    would allocate these tokens before all others, so `water-level` is exact even if the level is
+    only approximate. Counts that rounding could change are decided by comparing products. A heap
+    then adds the missing tokens or removes the excess. The plan equals `greedy`'s plan, including
+    ties. For a direct compiled call, see `specopt.solvers.draft_allocation.fast`.
     """
 
     name = "water-level"

@@ -211,8 +211,8 @@ def inlined(function: Callable[..., Any]) -> Any:
 def kernel(
     *signatures: str, nogil: bool = True, steps: Callable[..., float] | None = None
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that declares a kernel, which Python code may call only with these
-    signatures.
+    """Return a decorator that declares a kernel. Python code may call the kernel only with the
+    signatures in `signatures`.
 
     A signature is a string in Numba's notation, including the return type. The extension ``const
     f8[::1]`` denotes a contiguous array that may be read-only, such as an array in a problem.

@@ -50,7 +50,7 @@ class AutoServing(Auto):
         self, problem: ServingLatencyProblem, plan: ServingLatencyPlan
     ) -> ServingLatencyPlan:
         """Adapt a plan to a problem whose tasks have changed. Tasks that no longer exist are
-        removed from their batches, and each new task gets a batch of its own.
+        removed from their batches, and each new task is put into a separate batch.
         """
         prepared = prepare(problem, plan.mechanism)
         place = np.argsort(prepared.order)

@@ -60,7 +60,7 @@ class EqualSizes(ServingLatencyMethod):
 
     @abstractmethod
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
-        """Return batches of the size that this baseline uses at the given speculation length."""
+        """Return batches of the size that this baseline chooses at one speculation length."""
 
 
 def inference_seconds(prepared: Prepared, batches: Batches, length: int, budget: Budget) -> float:
@@ -93,7 +93,7 @@ class NoBatching(EqualSizes):
     source = "paper 1, Sec. IV-A, benchmark 2"
 
     def fewest_batches(self, prepared: Prepared) -> float:
-        """Return the number of tasks, because every task has a batch of its own."""
+        """Return the number of tasks, which equals the number of batches."""
         return prepared.tasks
 
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:

@@ -142,8 +142,8 @@ def coarsened(tables: Tables, cells: int) -> Tables | None:
     blocks may become empty. Let R be a non-decreasing function that is linear on every cell and
     never exceeds the per-task times in the tables. After its ends i and x are rounded to I and X, a
     block costs (X - I) R(X). On average, this cost is at most (x - i) R(x) plus the excess of the
-    chord of X R(X), which is a quarter of the cell size times the growth of R over the cell. At
-    worst, rounding moves i and R apart, so the fixed cost of a batch is lowered by that excess.
+    chord of X R(X). The excess is a quarter of the cell size times the growth of R over the cell.
+    At worst, rounding moves i and R apart, so the fixed cost of a batch is lowered by that excess.
     Hence some rounded plan costs no more than the original plan.
     """
     tasks = tables.cells

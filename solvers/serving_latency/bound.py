@@ -9,8 +9,8 @@ then Lagrangian bounds over pipeline positions (see `specopt.solvers.serving_lat
 For known output lengths, the bound comes from a relaxation in which new batches are formed at every
 decoding step.
 
-The batches of a static plan stay together until their longest task has finished. If batches could
-be formed anew before every step, finished tasks would leave immediately and padding would shrink.
+The batches of a static plan stay together until their longest task has finished. If new batches
+could be formed before every step, finished tasks would leave immediately and padding would shrink.
 
 Consider any plan and a range of steps with first step a and last step z. The set of tasks that take
 part in every step of the range is A = {k : n_k >= z}. Remove all other tasks from the plan's
@@ -29,9 +29,9 @@ the range. So the duration of the range is at least the minimum of this cost ove
 In this relaxation, batches can be assumed contiguous in sorted input length: keep the sizes and
 roles, and distribute the tasks in sorted order to the batches sorted by longest input. No longest
 input grows, so neither costs nor the relaxed memory grow. (The assumption is not valid for plans,
-because outputs matter to them.) The minimum cost is a shortest path; the weight of the mixture is
-free in each range and is chosen to raise the bound. Without overlap, the duration of a step is the
-sum of its stage times, and no mixture is needed.
+because outputs matter to them.) The minimum cost is the length of a shortest path. The weight of
+the mixture is free in each range and is chosen to raise the bound. Without overlap, the duration of
+a step is the sum of its stage times, and no mixture is needed.
 
 Ranges end where tasks finish, so the computational cost does not depend on the number of steps. If
 there are too many ranges, some ranges are combined.
@@ -109,7 +109,7 @@ def summed_bound(prepared: Prepared, length: int, alone: bool = False) -> float:
     """Return a lower bound on the inference time T_inf, in seconds, of every plan at one
     speculation length.
 
-    If `alone` is true, the bound holds only for plans in which every task has a batch of its own.
+    If `alone` is true, the bound holds only for plans in which every batch contains a single task.
     The bound is zero if runtimes are given as tables.
     """
     if prepared.tabled:

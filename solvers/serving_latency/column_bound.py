@@ -18,14 +18,15 @@ reach the step. Without overlap, the costs add up. The optimal value of the line
 fractional x is a lower bound on the sum of T_r.
 
 The program has too many columns to be built in full, but any dual prices yield a bound. Let pi_k be
-the price of task k, phi_r and lambda_r the prices of a first and a last step, and w_r in [0, 1] the
-weight of the first row against the second. If no batch earns more than it costs, whatever its
-roles, then the sum of the prices is a bound. Otherwise, the sum becomes a bound after every pi is
-lowered by the largest excess earnings per task of any batch, or after all pi are scaled by the
-smallest ratio of cost to earnings. The batch with the largest excess is easy to find, because the
-cost of a batch depends only on its size, its longest input and its longest output. For each choice
-of these three numbers, the best batch consists of the highest-priced tasks that exceed neither
-length. So the bound never depends on the solver of the linear program, which only proposes prices.
+the price of task k, and let phi_r and lambda_r be the prices of a first and a last step in range r.
+Let w_r in [0, 1] be the weight of the first constraint on T_r against the second. If no batch earns
+more than it costs in any roles, then the sum of the prices is a bound. Otherwise, prices can be
+corrected in two ways. Either every pi is lowered by the largest excess earnings per task of any
+batch, or all pi are scaled by the smallest ratio of cost to earnings. The batch with the largest
+excess is easy to find, because the cost of a batch depends only on its size, its longest input and
+its longest output. For each choice of these three numbers, the best batch consists of the
+highest-priced tasks that exceed neither length. So the bound never depends on the solver of the
+linear program, which only proposes prices.
 
 For many tasks, prices are interpolated between nodes (a few inputs by a few outputs), so the
 program has one row per node instead of one per task. Similar lengths form classes: a batch costs as
@@ -72,9 +73,8 @@ _LEAST, _END = range(2)  # rows of classes
 
 
 class _Prices(NamedTuple):
-    """Dual prices of the linear program: the price of each task, the prices of a first and a last
-    step in each range, and the weight of the first stage constraint against the second in each
-    range.
+    """Dual prices of the linear program: the price of each task, and, for each range of steps, the
+    prices of a first and a last step and the weight of the first stage constraint.
     """
 
     task: Floats

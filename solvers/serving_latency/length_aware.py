@@ -5,7 +5,7 @@ A batch is padded to its longest input and runs until its longest output is comp
 should be similar in both lengths. Batches that finish early leave the pipeline, so the pipeline
 order and the overlap vary over time. For every speculation length, the method
 
-1. computes the bound for batches that are formed anew at every step (see `bound`), which rules out
+1. computes a bound from a relaxation with new batches at every step (see `bound`), which rules out
    many speculation lengths;
 2. sorts the tasks by input, by output and by mixtures of both. In each order, it finds the
    contiguous batches with the smallest sum of stage times (a shortest path), and evaluates them in

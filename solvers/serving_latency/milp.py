@@ -223,8 +223,8 @@ class Case:
 
     @property
     def program_size(self) -> tuple[int, int, int]:
-        """Numbers of rows, columns and nonzero coefficients of the program if every step has its
-        own variables.
+        """Numbers of rows, columns and nonzero coefficients of the program with separate variables
+        for every step.
         """
         tasks, shapes = self.prepared.tasks, len(self.shapes)
         stages = (3 if self.prepared.mechanism == "pipelined" else 1) * tasks * self.steps
@@ -306,7 +306,7 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
         infeasible in the program.
     starts
         First step of each range, counted from 0. All steps of a range share their variables, which
-        makes the program a relaxation. If `starts` is None, each step has its own variables.
+        makes the program a relaxation. If `starts` is None, each step has separate variables.
     """
     import pyomo.environ as pyo
 

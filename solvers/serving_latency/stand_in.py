@@ -16,9 +16,9 @@ If all tasks have the same rate, the stage times in the stand-ins are exact. Oth
 grow at the mean rate. The lower bound comes from a relaxation in which batches may change at every
 step and finished tasks leave immediately. No static plan is faster than this relaxation. For
 predicted lengths with one rate, there is a second bound. In each sample, a plan takes at least as
-long as a plan that is optimal for that sample alone. The latter solves a problem with known
-lengths, for which `length-aware` computes a bound. Hence the mean latency over the samples is at
-least the mean of these bounds.
+long as a plan that is optimal for that sample alone. Such an optimal plan solves a problem with
+known lengths, for which `length-aware` computes a bound. Hence the mean latency over the samples is
+at least the mean of these bounds.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def find_level(log_w, per_log, most, budget):
 
     The number of client i's marginal values that exceed exp(x) is approximated by max(0, min((log_w
     - x) per_log - 1/2, most)). Here per_log is -1 / log(a_i), or 0 for clients that can add no
-    value, and 1/2 is the average loss due to rounding down. For small enough x, the sum of these
+    value, and 1/2 is the average amount lost by rounding down. For small enough x, the sum of these
     numbers must exceed the budget. Newton steps stay within a bracket, and a step that does not
     halve the error is replaced by a bisection.
     """

@@ -120,9 +120,9 @@ def keeps_memory(data, batches, m):
 def draw_move(data, ranks, batches, lists, slot, order, M, stream):
     """Draw a random move of the annealer.
 
-    Return a tuple (kind, a, c, count, place): the kind of move, the two batches, the number of
-    tasks to move (-1 if the move is not allowed), and the pipeline position of a new batch (-1 if
-    there is none).
+    Return a tuple (kind, a, c, count, place). The first three entries are the kind of move and its
+    two batches. `count` is the number of tasks to move, or -1 if the move is not allowed. `place`
+    is the pipeline position of a new batch, or -1 if there is none.
     """
     kind = draw_below(stream, 0, 100)
     if kind >= SPLIT and (not overlaps(data) or M == 1):

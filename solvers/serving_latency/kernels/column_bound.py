@@ -128,14 +128,14 @@ def price_batches(start, stop, data, classes, prices, worst, found):
     draft time and the verify time.
 
     Range r contains the steps ends[r]+1..ends[r+1]. The cost of a batch is the sum of weight[r] T^d
-    + (1 - weight[r]) T^v over its steps (without overlap, the sum of T^d + T^v), where the batch
-    has the shortest lengths of its classes. Its reduced cost is this cost minus the prices of its
-    tasks and what it earns in its roles. As the first batch, it earns first_price[r] - (1 -
-    weight[r]) T^d per step. As the last batch, it earns last_price[r] - weight[r] T^v per step.
-    Negative amounts are replaced by zero, and the stage times are those of the range's first step.
-    The batch earns the larger amount at all steps that its output class allows. If a step is
-    reached by no more tasks than the batch contains, the batch may be alone at that step and earns
-    both amounts.
+    + (1 - weight[r]) T^v over its steps or, without overlap, the sum of T^d + T^v. The stage times
+    are those of a batch with the shortest lengths of the classes. The reduced cost is this cost
+    minus the prices of the batch's tasks and its earnings as the first or the last batch. As the
+    first batch, it earns first_price[r] - (1 - weight[r]) T^d per step. As the last batch, it earns
+    last_price[r] - weight[r] T^v per step. Negative amounts are replaced by zero, and the stage
+    times are those of the range's first step. The batch earns the larger amount at all steps that
+    its output class allows. If a step is reached by no more tasks than the batch contains, the
+    batch may be alone at that step and earns both amounts.
 
     A batch contains the highest-priced tasks that exceed neither class. Stage times are convex in
     the size, so a task whose price is below the cost of adding a second task is not added, unless
