@@ -214,7 +214,7 @@ def kernel(
     """Return a decorator that declares a kernel. Python code may call the kernel only with the
     signatures in `signatures`.
 
-    A signature is a string in Numba's notation, including the return type. The extension ``const
+    A signature is a string in Numba's notation, including the return type. In addition, ``const
     f8[::1]`` denotes a contiguous array that may be read-only, such as an array in a problem.
     Signatures refer to records and rows by name.
 

@@ -96,7 +96,8 @@ class Tables:
 
 
 def widths(prepared: Prepared) -> Ints:
-    """Return the size of the largest block that ends at each e = 1..K and fits in memory.
+    """Return, for each end position e = 1..K, the size of the largest block that ends there and
+    fits in memory.
 
     Output lengths are conservative. Entry 0 of the result is 0.
     """

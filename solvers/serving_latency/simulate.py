@@ -50,7 +50,7 @@ class LatencySimulation(ReplaySimulation):
     problem_sha256
         Hash of the problem whose plan was replayed.
     drop_finished
-        Whether tasks left their batches as soon as they finished in the simulation.
+        Whether, in the simulation, tasks left their batches as soon as they finished.
     known_model, known_ratio
         Latency in seconds that the model predicts from the true output length of every task in Eq.
         8, and the ratio of the simulated mean to that latency. The ratio shows the error of the

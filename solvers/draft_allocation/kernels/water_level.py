@@ -10,9 +10,9 @@ allocates one token at a time yields the same plan, bit for bit.
 The number of marginals above a level is approximated by a continuous count, which is piecewise
 linear in the logarithm of the level. Newton's method finds a level that about C marginals exceed.
 Logarithms serve only as estimates: every count that rounding could change is decided by comparing
-products. The marginals above a level come first in this order. A heap therefore adds the few
-missing tokens, or removes the few excess tokens, and ends with exactly C tokens. The running time
-does not grow with the budget.
+products. The marginals above a level come first in the order of marginals. A heap therefore adds
+the few missing tokens, or removes the few excess tokens, and ends with exactly C tokens. The
+running time does not grow with the budget.
 """
 
 import math
