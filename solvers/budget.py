@@ -58,7 +58,7 @@ class Budget(Clock):
     Parameters
     ----------
     problem
-        Problem to solve, which evaluates every plan that is recorded.
+        Problem to solve. It evaluates every plan that the method finds.
     time_limit
         Time limit in seconds, counted from `started`, or None for no time limit.
     gap

@@ -87,8 +87,8 @@ more runs, only the first and the last run have weights.
 """
 
 MORE_RUNS = 4
-"""Number of runs (batches) with separate weights, in addition to the number of runs that memory
-requires when tasks have produced half of their outputs.
+"""Number of runs (batches) that have separate weights, beyond the number of runs that are needed to
+fit all tasks in memory when half of their outputs are complete.
 """
 
 KNOTS = 2

@@ -214,9 +214,9 @@ def kernel(
     """Return a decorator that declares a kernel. Python code may call the kernel only with the
     signatures in `signatures`.
 
-    A signature is a string in Numba's notation, including the return type. In addition, ``const
-    f8[::1]`` denotes a contiguous array that may be read-only, such as an array in a problem.
-    Signatures refer to records and rows by name.
+    A signature is a string in Numba's notation, including the return type. Signatures refer to
+    records and rows by name. As an extension of the notation, ``const f8[::1]`` denotes a
+    contiguous array that may be read-only, such as an array in a problem.
 
     If `nogil` is true, other Python threads can run during a call, which makes a call of one
     microsecond a tenth slower. `steps` is a function that estimates from the arguments how often

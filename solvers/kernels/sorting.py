@@ -7,7 +7,7 @@ import numpy as np
 from specopt.solvers.kernels.kernel import helper
 
 RUN = 16
-"""Number of entries per run. Runs are sorted by insertion and then merged."""
+"""Number of entries per run. Each run is sorted by insertion sort, and the runs are then merged."""
 
 
 @helper
