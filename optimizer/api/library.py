@@ -243,9 +243,9 @@ def submitted(name: str, result: Result, today: str) -> tuple[SavedInstance, lis
 
     Returns
     -------
-    A pair of the instance and a list of sentences. The instance contains the better of the two plans and
-    the better of the two bounds. The first sentence is about the plan. The second sentence is about
-    the bound and is omitted if the result has no bound.
+    A pair of the instance and a list of sentences. The instance contains the better of the two
+    plans and the better of the two bounds. The first sentence is about the plan. The second
+    sentence is about the bound and is omitted if the result has no bound.
 
     Raises
     ------

@@ -39,14 +39,14 @@ def simulate(
     verbose: bool = False,
     **options: Any,
 ) -> Simulation:
-    """Simulate a plan or a policy many times with random acceptances and arrivals.
+    """Estimate the performance of a plan or a policy by repeated random simulation.
 
     Parameters
     ----------
     world
-        Problem or workload to simulate. Problems of the kinds `serving-latency`,
-        `continuous-serving` and `draft-control` can be simulated. Workloads exist for
-        `fair-goodput`, `verification-batch` and `prompt-chunking`.
+        Problem or workload to simulate. For `fair-goodput`, `verification-batch` and
+        `prompt-chunking`, this is a workload on which policies are simulated. For other kinds with
+        a simulator, such as `serving-latency`, it is a problem.
     policy
         A plan for the problem, a result that contains such a plan, or a policy. A policy is
         specified by name or as an object, which may be an instance of a subclass of
@@ -172,7 +172,7 @@ def compare_policies(
     seed: int = 0,
     **options: Any,
 ) -> PolicyComparison:
-    """Simulate several policies on several workloads, using the same random numbers for each policy.
+    """Simulate policies on workloads, using the same random numbers for every policy.
 
     Parameters
     ----------
