@@ -294,7 +294,7 @@ class Front(Shown):
         return any(result.termination is Termination.INTERRUPTED for result in self.results)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one table row per point. It combines the field's value with the row of the result."""
+        """Return one table row per point, with the field's value and the columns of the result."""
         return [
             {self.field: value} | one.row()
             for value, one in zip(self.values, self.results, strict=True)

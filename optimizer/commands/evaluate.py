@@ -1,4 +1,4 @@
-"""The command `specopt evaluate`."""
+"""The command `specopt evaluate`, which judges a plan using only the data of its problem."""
 
 from __future__ import annotations
 

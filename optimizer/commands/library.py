@@ -1,4 +1,6 @@
-"""The command `specopt library`: the shipped instances and their best known results."""
+"""The command `specopt library`, which lists and exports the instances in the library and checks
+submitted results against the best known results.
+"""
 
 from __future__ import annotations
 

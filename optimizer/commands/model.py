@@ -1,4 +1,4 @@
-"""The command `specopt model`."""
+"""The command `specopt model`, which shows the costs of a model."""
 
 from __future__ import annotations
 

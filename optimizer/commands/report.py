@@ -1,4 +1,4 @@
-"""The command `specopt report`."""
+"""The command `specopt report`, which writes an HTML page about results, comparisons or sweeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `specopt solve`."""
+"""The command `specopt solve`, which solves problems and shows or saves the results."""
 
 from __future__ import annotations
 
@@ -103,7 +103,10 @@ def solve(
 
 
 def _targets(files: Sequence[Path], folder: Path | None) -> list[Path | None]:
-    """Create the output folder, and return the result file for each problem file."""
+    """Return the output file for each problem file.
+
+    If there are several problem files, create the output folder first.
+    """
     if folder is None:
         return [None] * len(files)
     targets = [folder / f"{'stdin' if file == Path('-') else file.stem}.json" for file in files]
