@@ -1,4 +1,4 @@
-"""The command `specopt compare`, which runs methods on problem instances and summarises the results."""
+"""The command `specopt compare`, which runs methods on problems and summarises the results."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def demo(
 
 
 def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]:
-    """Return table entries for the best result, for all other methods, and for the paper's baselines.
+    """Return table entries for the best result, all other methods, and the paper's baselines.
 
     The baselines serve the tasks either without pipelining or without a draft model.
     """

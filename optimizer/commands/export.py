@@ -51,13 +51,13 @@ if TYPE_CHECKING:
 
 
 class FilesToo(TyperGroup):
-    """The command group `specopt export`, in which a problem file may take the place of a subcommand.
+    """The command group `specopt export`, which also accepts a problem file without a subcommand.
 
     `specopt export FILE --as lp` is then equivalent to `specopt export formulation FILE --as lp`.
     """
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the subcommand to run, which is `formulation` if the first argument is a JSON file."""
+        """Return the subcommand to run: `formulation` if the first argument is a JSON file."""
         if args and args[0] not in self.commands and args[0].endswith(".json"):
             args = ["formulation", *args]
         return super().resolve_command(ctx, args)
@@ -315,7 +315,7 @@ def _csv(result: Result, plan: Plan) -> str:
 
 
 def _yaml(result: Result, plan: Plan) -> str:
-    """Format the plan of a result as YAML, together with the method, the objective and the bound."""
+    """Format the plan of a result as YAML, together with its method, objective and bound."""
     import yaml
 
     head = {

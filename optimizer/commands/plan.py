@@ -1,5 +1,5 @@
-"""The command `specopt plan`, which computes a judged plan or an engine configuration from two model
-configs and measured forward passes.
+"""The command `specopt plan`, which computes a judged plan or an engine configuration from two
+model configs and measured forward passes.
 """
 
 from __future__ import annotations
@@ -405,8 +405,8 @@ def _unknown(
 ) -> tuple[Acceptance, Value, dict[str, Any]]:
     """Return the acceptance to assume if it is unknown, and a description of its effect on a plan.
 
-    The result is a tuple (acceptance, value, data). `value` describes the effect as text, and `data`
-    describes it as JSON-compatible data.
+    The result is a tuple (acceptance, value, data). `value` contains the description as text, and
+    `data` contains it in JSON-compatible form.
     """
     from specopt.models.position_acceptance import PositionAcceptance
     from specopt.solvers.speculation_table.table import break_even

@@ -103,9 +103,9 @@ def solve(
 
 
 def _targets(files: Sequence[Path], folder: Path | None) -> list[Path | None]:
-    """Return the output file for each problem file.
+    """Create the output folder, and return the output file for each problem file.
 
-    If there are several problem files, create the output folder first.
+    The output files are None if there is no output folder.
     """
     if folder is None:
         return [None] * len(files)

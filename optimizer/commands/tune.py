@@ -1,5 +1,5 @@
-"""The command `specopt tune`, which computes a speculation table from measured throughput and chooses
-the points to measure next.
+"""The command `specopt tune`, which computes a speculation table from measured throughput and
+chooses the points to measure next.
 """
 
 from __future__ import annotations
