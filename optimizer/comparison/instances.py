@@ -42,9 +42,10 @@ def instances_of(
     Parameters
     ----------
     sources
-        Each source is a problem file, a folder, a family, a kind or ``library``. A folder stands for
-        all ``*.json`` files in it. From a family KIND/FAMILY, several instances are generated. A
-        kind stands for its instances in the library, and ``library`` for all of them.
+        Sources, each of which is a problem file, a folder, a family, a kind or ``library``. A
+        folder stands for all ``*.json`` files in it. From a family KIND/FAMILY, several instances
+        are generated. A kind stands for all its instances in the library, and ``library`` for all
+        instances in the library.
     instances
         Number of instances to generate per family.
     seed
