@@ -34,8 +34,8 @@ ONE_THREAD = dict.fromkeys(
 """Environment variables that restrict the libraries of a worker to one thread."""
 
 START_SECONDS = 600.0
-"""Time limit for starting a worker, in seconds. It includes kernel compilation, which is needed only
-once per machine.
+"""Time limit for starting a worker, in seconds. It includes the time for kernel compilation,
+which is needed only once per machine.
 """
 
 GRACE_SECONDS = 5.0

@@ -4,11 +4,11 @@ as a function of gap and of time.
 The gap profile, on the left, shows the share of cells for which a method's plan is within a given
 gap of the best bound. Gaps below 0.0001 % are due to rounding and are drawn at this value. The time
 profile, on the right, shows the share of cells that a method solves within a given factor of the
-fastest method's time. A cell counts as solved if the plan is within 1 % of the best bound, or within
-1 % of the best plan if there is no bound. A proof that no plan exists also solves a cell.
+fastest method's time. A cell counts as solved if the plan is within 1 % of the best bound, or
+within 1 % of the best plan if there is no bound. A proof that no plan exists also solves a cell.
 
-All methods are evaluated on the same cells, namely those that at least one method accepted. A method
-that refused a cell or failed has not solved it.
+All methods are evaluated on the same cells, namely those that at least one method accepted. A
+method that refused a cell or failed has not solved it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SOLVED = 0.01
 """Largest relative gap at which a cell counts as solved in the time profile."""
 
 MAX_GAP, MIN_SECONDS = 1e3, 1e-4
-"""Largest relative gap in the chart, and the time in seconds to which shorter times are rounded up."""
+"""Largest relative gap in the chart, and time in seconds to which shorter times are rounded up."""
 
 
 def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
@@ -49,8 +49,8 @@ def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
 def time_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
     """Return each method's time ratios in all cells in ascending order, by method label.
 
-    A time ratio is the method's time divided by the time of the fastest method in the same cell. The
-    ratio is infinite if the method does not solve the cell.
+    A time ratio is the method's time divided by the time of the fastest method in the same cell.
+    The ratio is infinite if the method does not solve the cell.
     """
 
     def ratios(cell: Mapping[str, Record]) -> dict[str, float]:

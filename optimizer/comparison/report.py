@@ -1,4 +1,4 @@
-"""Text summary of a comparison, with one table per kind of problem, wins by family, and failures."""
+"""Printed summary of a comparison, with a table per kind of problem, wins by family, and failures."""
 
 from __future__ import annotations
 

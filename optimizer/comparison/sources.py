@@ -104,7 +104,8 @@ def _imported(name: str, file: Path) -> Iterator[str]:
 def _imports(file: Path, changed: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the import statements in a file as pairs (module, imported names).
 
-    `changed` is the file's modification time. It is part of the cache key, so that edits are noticed.
+    `changed` is the file's modification time. It is part of the cache key, so that edited files are
+    read again.
     """
     if file.suffix not in (".py", ".pyi"):
         return ()

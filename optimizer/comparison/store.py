@@ -1,8 +1,9 @@
 """Storage of comparison records on disk.
 
-Records are appended to files, one record per line, and are flushed to disk immediately. Every writer
-has its own file, so that any number of writers can use the same folder. If a writer is killed, only
-the running cells are lost. Its file then ends with at most one incomplete line, which readers skip.
+Records are appended to files, one record per line, and are flushed to disk immediately. Every
+writer has its own file, so that any number of writers can use the same folder. If a writer is
+killed, only the running cells are lost. Its file then ends with at most one incomplete line, which
+readers skip.
 Readers read all files and use the first record of each cell.
 
 The content of a folder is not trusted: an invalid line is reported and ignored, and its cell is run

@@ -28,7 +28,7 @@ WITHIN = 1e-9
 """Relative distance from the best objective within which a plan also counts as best."""
 
 MIN_GAP = 1e-6
-"""Relative gap below which charts and leaderboards show 0, because such gaps are due to rounding."""
+"""Relative gap below which charts and leaderboards show 0. Such gaps are due to rounding."""
 
 _NESTED = ("options", "versions", "scale", "sources", "stats")
 """Fields of records that exported tables contain as JSON strings."""
@@ -176,7 +176,7 @@ class Comparison(Shown):
         return record.infeasible or _within(self.excess(record))
 
     def plot(self) -> Picture:
-        """Return the performance profiles, which plot the share of solved problems against gap and time."""
+        """Return the performance profiles, which plot shares of solved cells against gap and time."""
         picture: Picture = late("picture")(self)
         return picture
 

@@ -85,9 +85,9 @@ def _is_command() -> bool:
 def _unraisable(found: sys.UnraisableHookArgs) -> None:
     """Handle exceptions that Python cannot propagate.
 
-    A KeyboardInterrupt in a Numba callback is raised again after a short delay. If Ctrl-C interrupts
-    the construction of an LLVM object, the object is incomplete and its `__del__` fails. Such
-    failures are not printed.
+    A KeyboardInterrupt in a Numba callback is raised again after a short delay. If Ctrl-C
+    interrupts the construction of an LLVM object, the object is incomplete and its `__del__` fails.
+    Such failures are not printed.
     """
     if issubclass(found.exc_type, KeyboardInterrupt):
         again = _first or signal.SIGINT

@@ -1,7 +1,7 @@
 """Functions and classes with which all terminal output is formatted and printed.
 
-Output consists of plain strings and `Text` objects. Strings from files, names and messages are never
-interpreted as markup, and their control characters are escaped.
+Output consists of plain strings and `Text` objects. Strings from files, names and messages are
+never interpreted as markup, and their control characters are escaped.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Cells(Table):
         yield from super().__rich_console__(console, options)
 
     def add_row(self, *cells: object, **options: Any) -> None:
-        """Add a row of cells. A value that is not a `Text` object is converted to an escaped string."""
+        """Add a row of cells. Values other than `Text` objects are converted to escaped strings."""
         super().add_row(
             *(cell if isinstance(cell, Text) else printable(str(cell)) for cell in cells),
             **options,
