@@ -112,8 +112,8 @@ def _order(version: str) -> tuple[float, ...]:
 def setup(drafts: Setup) -> Config | None:
     """Return the option that sets the decoding type.
 
-    The option is set if the name of a decoding type is a prefix of the drafter's name. The result is
-    None if TensorRT-LLM has no options for the setup.
+    The option is set if the name of a decoding type is a prefix of the drafter's name. The result
+    is None if TensorRT-LLM has no options for the setup.
     """
     if drafts.mode != "fixed" or drafts.topk > 1:
         return None

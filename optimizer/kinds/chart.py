@@ -316,9 +316,9 @@ def gantt(
 ) -> Chart:
     """Return a Gantt chart, which shows bars in lanes over time.
 
-    Each row describes a bar and has the keys "begin (s)", "end (s)" and "seconds". The column `lane`
-    assigns bars to lanes. `axis` is the title of the time axis, which ends at `end` seconds. `more`
-    contains additional layers, which are drawn on top of the bars.
+    Each row describes a bar and has the keys "begin (s)", "end (s)" and "seconds". The column
+    `lane` assigns bars to lanes. `axis` is the title of the time axis, which ends at `end` seconds.
+    `more` contains additional layers, which are drawn on top of the bars.
     """
     scale, unit = time_unit(end)
     ticks = {"labelExpr": f"format(datum.value * {scale!r}, '~g')", "grid": False}
