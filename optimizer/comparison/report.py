@@ -1,4 +1,4 @@
-"""Printed summary of a comparison, with a table per kind of problem, wins by family, and failures."""
+"""Printing of a comparison's summary: a table per kind of problem, wins by family, and failures."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ class Comparison(Shown):
         return record.infeasible or _within(self.excess(record))
 
     def plot(self) -> Picture:
-        """Return the performance profiles, which plot shares of solved cells against gap and time."""
+        """Return the performance profiles, which plot the share of cells against gap and time."""
         picture: Picture = late("picture")(self)
         return picture
 

@@ -63,7 +63,7 @@ class View:
 
 
 def view_of(kind: Problem | str) -> View:
-    """Return the view for a kind of problem. The module that defines the view is loaded on demand."""
+    """Return the view for a kind of problem. Its module is loaded on demand."""
     module = kind_of(kind).view
     if module is None:
         return View()

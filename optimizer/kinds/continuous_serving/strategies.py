@@ -1,7 +1,7 @@
 """Hypothesis strategies for `continuous-serving` problems and plans.
 
-Tasks are drawn as for `serving-latency`. Arrival times, regrouping and one of the two objectives are
-drawn in addition.
+Tasks are drawn as for `serving-latency`. Arrival times, regrouping and one of the two objectives
+are drawn in addition.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Declaration of the kind `draft-control` (paper 3), which chooses a draft length and a quantisation
-resolution for each channel state.
+"""Declaration of the kind `draft-control` (paper 3), which chooses a draft length and a
+quantisation resolution for each channel state.
 """
 
 from __future__ import annotations

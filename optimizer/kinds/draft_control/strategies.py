@@ -1,7 +1,7 @@
 """Hypothesis strategies for `draft-control` problems and plans.
 
-The channels are Markov chains with a single recurrent class, which may be periodic. Some chains also
-have transient states.
+The channels are Markov chains with a single recurrent class, which may be periodic. Some chains
+also have transient states.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def print_plan(problem: DraftControlProblem, plan: DraftControlPlan, out: Consol
 
 
 def charts(problem: DraftControlProblem, plan: DraftControlPlan) -> tuple[Chart, ...]:
-    """Return a chart that plots draft length against uplink rate, with one point per channel state."""
+    """Return a scatter plot of draft length against uplink rate, with a point per channel state."""
     shares = problem.stationary_distribution.tolist()
     rows = [
         {

@@ -30,7 +30,7 @@ def print_plan(problem: DraftStoppingProblem, plan: DraftStoppingPlan, out: Cons
 
 
 def charts(problem: DraftStoppingProblem, plan: DraftStoppingPlan) -> tuple[Chart, ...]:
-    """Return a chart that shows whether each node and score lead to more drafting or to stopping."""
+    """Return a chart that shows, for each node and score, whether drafting continues or stops."""
     goes = plan.next.rows if plan.start != STOP else plan.next.rows[:0]
     rows = [
         {

@@ -1,5 +1,5 @@
-"""Declaration of the kind `fair-goodput` (paper 5), which determines fair long-run rates for clients
-that share a verifier.
+"""Declaration of the kind `fair-goodput` (paper 5), which determines fair long-run rates for
+clients that share a verifier.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def _vary(
 ) -> tuple[FairGoodputProblem, FairGoodputPlan]:
     """Return the problem with other acceptance rates, together with the adapted plan.
 
-    The schedule is unchanged, but the plan's declared goodput is updated. Otherwise, the judge would
-    report the old goodput as a violation.
+    The schedule is unchanged, but the plan's declared goodput is updated. Otherwise, the judge
+    would report the old goodput as a violation.
     """
     variant = dataclasses.replace(problem, acceptance_rates=rates)
     goodput, tokens = variant.realised(plan.schedule)

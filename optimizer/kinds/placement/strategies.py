@@ -18,8 +18,8 @@ TICK = 2.0**-8
 """Unit of time in the problems, in seconds.
 
 Times are multiples of this unit or of a fraction of this unit. As a result, the time that a client
-spends away from the verifier is often an exact multiple of the verifier's period. At such times, the
-number of passes changes.
+spends away from the verifier is often an exact multiple of the verifier's period. At such times,
+the number of passes changes.
 """
 PIECES = ((8, 0, 0, 0), (0, 2, 0, 0), (0, 1, 1, 0), (4, 1, 0, 1), (2, 0, 1, 0), (1, 2, 1, 1))
 RATES = st.sampled_from([1.0, 0.75, 0.5, 0.0]) | st.floats(0.0, 1.0, allow_subnormal=False)
@@ -28,9 +28,10 @@ TRIPS = st.just(0.0) | WAYS | st.lists(WAYS, min_size=1, max_size=3)
 
 
 def _passes(*units: float) -> st.SearchStrategy[list[dict[str, float]]]:
-    """Return a strategy for forward-pass times, which are the maximum of one or two linear functions.
+    """Return a strategy for models of forward-pass times.
 
-    Each linear function is scaled by one of the numbers of ticks in `units`.
+    The time is the maximum of one or two linear functions. Each function is scaled by one of the
+    numbers of ticks in `units`.
     """
     row = st.tuples(st.sampled_from(units), st.sampled_from(PIECES)).map(
         lambda drawn: {

@@ -45,7 +45,8 @@ def print_plan(problem: PlacementProblem, plan: PlacementPlan, out: Console) -> 
 def charts(problem: PlacementProblem, plan: PlacementPlan) -> tuple[Chart, ...]:
     """Return one chart of the clients and one chart of the verifiers' units.
 
-    In the first chart, a point represents all clients of a class that have the same source of drafts.
+    In the first chart, a point represents all clients of a class that have the same source of
+    drafts.
     """
     terms = problem.evaluate(plan).terms
     rows = [

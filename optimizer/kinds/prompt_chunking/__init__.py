@@ -1,5 +1,5 @@
-"""Declaration of the kind `prompt-chunking` (paper 4), which determines the sizes of the chunks into
-which a long prompt is split.
+"""Declaration of the kind `prompt-chunking` (paper 4), which determines the sizes of the chunks
+into which a long prompt is split.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Hypothesis strategies for `prompt-chunking` problems and plans.
 
-The problems cover all modes, chunk size caps, chunk size grids, steep and flat cloud delays, and
-resources that take no time.
+The problems cover all modes, limits on the number of chunks, grids for chunk boundaries, steep and
+flat cloud delays, and resources that take no time.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def problems(
 ) -> PromptChunkingProblem:
     """Draw a valid problem whose times are multiples of 2^-10 s, so that ties are common.
 
-    If `restricted` is set, the problem may have a chunk size cap and a chunk size grid. If `plain` is set, all optional
-    fields have their default values.
+    If `restricted` is set, the problem may limit the number of chunks and restrict chunk boundaries
+    to a grid. If `plain` is set, all optional fields have their default values.
     """
     data = {
         "format": "specopt/1",
@@ -76,7 +76,7 @@ def plans(
 ) -> PromptChunkingPlan:
     """Draw a plan whose chunk sizes sum to the length of the prompt.
 
-    If `restricted` is set, the chunk sizes respect the grid and the cap.
+    If `restricted` is set, the plan also respects the grid and the limit on the number of chunks.
     """
     N = problem.prompt_tokens
     grid = problem.grid_tokens or 1 if restricted else 1

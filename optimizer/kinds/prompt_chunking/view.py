@@ -54,7 +54,8 @@ def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Co
 def timeline_bars(times: list[ChunkTimes]) -> list[list[Bar]]:
     """Return a list of bars for each chunk.
 
-    There are bars for the upload, the GPUs and the download, and for the device if it takes any time.
+    There are bars for the upload, the GPUs and the download, and for the device if it takes any
+    time.
     """
     bars = []
     for chunk in times:

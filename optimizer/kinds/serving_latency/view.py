@@ -50,7 +50,7 @@ def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Co
 
 
 def default_steps(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[int, ...]:
-    """Return the numbers of two representative steps: the prefill and a decoding step in the middle."""
+    """Return the numbers of representative steps: the prefill and a step in the middle."""
     last = max(steps_per_batch(problem, plan))
     return (1,) if last == 1 else (1, (last + 2) // 2)
 
@@ -158,7 +158,8 @@ def _drawn(
 ) -> tuple[str, list[Row], float]:
     """Return a tuple (title, rows, end) for a decoding step.
 
-    The rows describe the bars of the step, and `end` is the time at which the step ends, in seconds.
+    The rows describe the bars of the step, and `end` is the time at which the step ends, in
+    seconds.
     """
     slots = step_schedule(problem, plan, step)
     end = max(slot.verify[1] for slot in slots)
