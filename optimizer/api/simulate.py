@@ -64,8 +64,9 @@ def simulate(
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain; if the simulator does not have one of the options; or
-        if the result belongs to another problem, has no plan or has an infeasible plan.
+        If an argument is outside its domain, or if the simulator does not have one of the options.
+        Also if the result belongs to another problem, contains no plan, or contains an infeasible
+        plan.
     Unsupported
         If this problem or workload has no simulator.
 

@@ -32,7 +32,7 @@ def evaluate(
 ) -> int:
     """Judge a plan using only the data of its problem.
 
-    Exit codes: 0 feasible, 1 violated, 2 not a result of this problem. With intervals, the worst
+    Exit codes: 0 feasible, 1 violated, 2 not a result for this problem. With intervals, the worst
     case and the mean over samples are also reported; the exit code is 1 if the worst case violates
     the problem.
     """

@@ -91,7 +91,7 @@ class Fit:
 
 
 def fit(given: Fit) -> None:
-    """Fit a runtime model to a table of measured passes."""
+    """Fit a runtime model to a table of measured forward passes."""
     from specopt.api.arguments import pairs_of
     from specopt.instances.runtimes.fit import fit_runtime
     from specopt.instances.runtimes.table import TableColumns, read_runtime_table

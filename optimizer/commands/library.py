@@ -79,7 +79,7 @@ def submit(
 ) -> None:
     """Compare a result with the best known result of an instance.
 
-    If the result is better, -o writes the updated line of the library.
+    If the result is better, the updated library entry is written to the file given by -o.
     """
     import datetime
 

@@ -46,9 +46,9 @@ class Measure:
 
 
 def measure(given: Measure) -> int:
-    """Time forward passes of decoders with random weights.
+    """Measure the durations of forward passes of decoders with random weights.
 
-    Use `specopt fit` to fit runtime models to the table.
+    Use `specopt fit` to fit runtime models to the resulting table.
     """
     from specopt.instances.checkpoints.model_config import read_model_config
     from specopt.measuring.measure import Settings

@@ -27,7 +27,7 @@ def report(
     """Write a self-contained HTML page with charts, tables and certificates.
 
     If the problem of a result is found, its plan is judged again and drawn. Text and pictures
-    require no scripts.
+    are shown without JavaScript.
     """
     from specopt.kinds.chart import MISSING
     from specopt.models.files import write_text

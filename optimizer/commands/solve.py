@@ -52,8 +52,8 @@ def solve(
 ) -> int:
     """Solve problems and show or save the results.
 
-    With several files, the output is a folder that contains one result per file, with the same file
-    name. The time limit applies to each file. The exit code is the largest exit code of all files.
+    With several files, the output is a folder that contains one result file per problem file, with
+    the same name. The time limit applies to each file. The exit code is the largest exit code of all files.
     """
     from specopt.api.arguments import method_of
     from specopt.api.scan import solve_with_choices

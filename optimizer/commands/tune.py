@@ -112,7 +112,7 @@ class Tune:
 
 
 def tune(given: Tune) -> None:
-    """Choose draft lengths per batch size from measured throughput.
+    """Choose the draft length for each batch size from measured throughput.
 
     The command prints the table for an engine, its gain with uncertainty bands from held-out
     measurements, and advice on whether to disable speculation.

@@ -108,11 +108,11 @@ class Validate:
 
 
 def validate(given: Validate) -> int:
-    """Compare a prediction with your own server, and correct the underlying data.
+    """Compare a prediction with measurements on your own server, and correct the underlying data.
 
     The command runs the predicted loads on an OpenAI-compatible server and reads the acceptance
-    from the /metrics of the server. It prints predicted and measured throughput, the ranking of the
-    options, and the largest errors. The output is the corrected sweep for tune, or the corrected
+    from the server's /metrics endpoint. It prints predicted and measured throughput, the ranking of
+    the options, and the largest errors. The output is a corrected sweep for tune, or corrected
     runtimes for plan.
     """
     from specopt.measuring.record import Record

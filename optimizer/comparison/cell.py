@@ -70,7 +70,7 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell(Run):
-    """A run of a method on an instance that is still to be done.
+    """A run of a method on an instance, with the data that is needed to execute it.
 
     Parameters
     ----------

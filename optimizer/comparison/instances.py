@@ -59,8 +59,8 @@ def instances_of(
     Raises
     ------
     InvalidInput
-        If a source has none of these forms, if a file does not contain a problem, if a family does
-        not have a parameter, or if `parameters` or `size` applies to none of the sources.
+        If a source has none of these forms, if a file does not contain a problem, or if a family
+        does not have a parameter. Also if `parameters` or `size` applies to none of the sources.
     """
     instances = integer("instances", instances, 1)
     kinds = [kind.name for kind in KINDS]

@@ -45,9 +45,9 @@ class PairedTest:
         Number of problems on which only the second method's plan is infinitely far from the best
         plan.
     mean_difference
-        Mean over the problems of the first method's distance from the best plan minus the second
-        method's distance. A negative value means that the first method is better. Infinite
-        differences are excluded. None if all differences are infinite.
+        Mean difference in relative distance from the best plan, first method minus second method.
+        A negative value means that the first method is better. Infinite differences are excluded.
+        None if all differences are infinite.
     low
         Lower end of the 95 % bootstrap percentile interval for the mean difference; None if fewer
         than two differences are finite.

@@ -132,9 +132,9 @@ class Uncertainty:
         Function that returns whether longer outputs never improve a plan for a problem. In that
         case, the largest output factor is the worst case.
     worst
-        Function that maps a problem, a plan, an interval of acceptance rates and an output factor
-        to a pair: candidates for the worst rates, and whether the worst rates are certain to be
-        among them. None if the objective improves with every rate, in which case the lower end of
+        Function of a problem, a plan, an interval of acceptance rates and an output factor. It
+        returns a pair: candidates for the worst rates, and whether the worst rates are certain to
+        be among them. None if the objective improves with every rate, in which case the lower end of
         the interval is the worst case.
     """
 

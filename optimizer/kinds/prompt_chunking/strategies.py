@@ -18,7 +18,7 @@ MS = 2.0**-10
 def cloud_delays(draw: st.DrawFn) -> dict[str, list[float]]:
     """Draw a nondecreasing piecewise linear cloud delay with two to five breakpoints.
 
-    Jumps and flat segments are common.
+    Steep and flat segments are common.
     """
     gaps = draw(st.lists(st.integers(1, 8), min_size=1, max_size=4))
     rises = draw(lists_of(st.sampled_from((0, 0, 1, 2, 8, 40)), len(gaps)))
