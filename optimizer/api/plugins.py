@@ -171,8 +171,8 @@ def _entries(group: str) -> tuple[EntryPoint, ...]:
 def _loaded(entry: EntryPoint, patient: bool = False) -> tuple[Any, str | None]:
     """Load an entry point, and return a pair (object, reason).
 
-    If the entry point cannot be used, `reason` is an error message. Unless `patient` is set, an
-    import that exceeds the time limit also makes the entry point unusable.
+    If the entry point cannot be used, `reason` is an error message; otherwise, it is None. Unless
+    `patient` is set, an entry point also counts as unusable if its import exceeds the time limit.
     """
     thread, found = _loading(entry)
     thread.join(None if patient else 0.0 if entry.module in _hanging else LOAD_SECONDS)

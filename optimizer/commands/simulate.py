@@ -72,9 +72,9 @@ def simulate(given: Simulate) -> None:
     """Simulate a plan with random acceptances, or a policy on a workload.
 
     With FILE RESULT, report the actual latency of a serving-latency or continuous-serving plan, or
-    the tokens per second of a draft-control plan, next to the value that the model predicts. With KIND
-    --policy P --workload FAMILY, report the long-run performance of a policy. With FILE --policy P,
-    report the performance of a policy on the tasks of a problem.
+    the tokens per second of a draft-control plan, next to the value that the model predicts. With
+    KIND --policy P --workload FAMILY, report the long-run performance of a policy. With FILE
+    --policy P, report the performance of a policy on the tasks of a problem.
     """
     from specopt import simulate as play
     from specopt.api.simulate import compare_policies, simulator_of

@@ -53,7 +53,8 @@ def solve(
     """Solve problems and show or save the results.
 
     With several files, the output is a folder that contains one result file per problem file, with
-    the same name. The time limit applies to each file. The exit code is the largest exit code of all files.
+    the same name. The time limit applies to each file. The exit code is the largest exit code of
+    all files.
     """
     from specopt.api.arguments import method_of
     from specopt.api.scan import solve_with_choices

@@ -35,7 +35,7 @@ class Run:
     kind
         Kind of the problem.
     problem_sha256
-        Digest of the problem.
+        SHA-256 digest of the problem.
     method
         Name of the method.
     options

@@ -134,8 +134,8 @@ class Uncertainty:
     worst
         Function of a problem, a plan, an interval of acceptance rates and an output factor. It
         returns a pair: candidates for the worst rates, and whether the worst rates are certain to
-        be among them. None if the objective improves with every rate, in which case the lower end of
-        the interval is the worst case.
+        be among them. None if the objective improves with every rate, in which case the lower end
+        of the interval is the worst case.
     """
 
     vary: Callable[[Any, Any, Any, float], tuple[Problem, Plan]]
