@@ -109,7 +109,7 @@ class Recipe:
 
     @property
     def kind(self) -> str:
-        """The problem kind of the instance."""
+        """The name of the kind of problem to which the instance belongs."""
         return self.name.partition("/")[0]
 
     @property

@@ -286,9 +286,10 @@ def _last(holds: Callable[[float], bool], low: float, high: float) -> float | No
 
 
 def _units(known: Deployment, problem: PlacementProblem, result: Result | None) -> list[str]:
-    """Return a sentence on how many units serve all clients, and whether fewer might be enough.
+    """Return a sentence about how many units all clients need, as a list.
 
-    The list is empty if there is no such plan or no minimum rate.
+    The sentence also states whether the number of units is proven minimal. The list is empty if
+    there is no plan or if clients have no minimum rate.
     """
     if (
         result is None

@@ -133,7 +133,10 @@ def blamed(method: type[Method]) -> Iterator[None]:
 
 
 def _entry_of(method: type[Method]) -> EntryPoint | None:
-    """Return the entry point that registered a method, or the kind to which the method belongs."""
+    """Return the entry point that registered a method or the kind that contains the method.
+
+    The result is None if there is no such entry point.
+    """
     for group, name in (
         (METHODS, f"{method.solves.kind}.{method.name}"),
         (OWN_KINDS, method.solves.kind),

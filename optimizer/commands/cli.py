@@ -145,7 +145,7 @@ def root(
         bool, typer.Option("-q", "--quiet", help="Report only failures on stderr.")
     ] = False,
 ) -> None:
-    """Show help or version when no command is given."""
+    """Show the help text if no command is given, or the version if it is requested."""
     if verbose and quiet:
         raise InvalidInput("--verbose and --quiet cannot be combined; use one of them")
     set_loudness(verbose, quiet)

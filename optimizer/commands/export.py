@@ -167,9 +167,10 @@ def show_speculation_table(
     output: Path | None,
     beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Convert a speculation table to an engine configuration, print it, and write it to a file.
+    """Convert a speculation table to an engine configuration and print it.
 
-    If the output is JSON, it also contains the entries in `beside`.
+    If `output` is set, the configuration is also written to that file. If the printed output is
+    JSON, it also contains the entries in `beside`.
     """
     config, advice = engine.written(found.schedule(), version)
     # engines that accept a single draft length already report this in their notes

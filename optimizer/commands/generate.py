@@ -41,7 +41,7 @@ def generate(
     seed: Seed = 0,
     output: Output = None,
 ) -> None:
-    """Make a problem from a named family."""
+    """Create a problem from a named family."""
     from specopt.api.arguments import parameters_of, with_fields
     from specopt.api.generate import generate as generate_problem
     from specopt.models.files import to_json

@@ -54,7 +54,7 @@ class Import:
 
 
 def import_(given: Import) -> None:
-    """Make a problem from rows of a trace."""
+    """Create a problem from rows of a request trace."""
     from specopt.api.arguments import pairs_of, parameters_of, with_fields
     from specopt.api.generate import from_trace
     from specopt.models.files import to_json

@@ -120,10 +120,10 @@ class Plan:
 
 
 def plan(given: Plan) -> int:
-    """Make a judged plan from models, runtimes and a link, and list its assumptions.
+    """Compute a judged plan from models, runtimes and a link, and list its assumptions.
 
     For a KIND, the output is a result file, as for solve; for an ENGINE, it is a configuration.
-    Values that no option specifies are taken from a published setting and listed as assumed.
+    Values that no option specifies are taken from a published setting and are listed as assumed.
     """
     from specopt.api.generate import from_deployment
     from specopt.engines import ENGINES

@@ -182,10 +182,10 @@ def tune(given: Tune) -> None:
 
 
 def _first_points(given: Tune, sweep: Sweep, goal: Goal) -> list[dict[str, Any]]:
-    """Return the points that must be measured before any tuning is possible.
+    """Return the points that must be measured before setups can be compared.
 
-    If there are several drafters, each point with drafts also contains the name of the drafter. The
-    list is empty if the measurements suffice for one of the drafters.
+    If there are several setups, each point with drafts also contains the name of the drafter. The
+    list is empty if the existing measurements suffice.
     """
     from specopt.solvers.speculation_table.tuning.options import named
     from specopt.solvers.speculation_table.tuning.tuner import Tuner

@@ -20,7 +20,7 @@ from specopt.comparison.table import WITHIN, Comparison, expect_comparison
 from specopt.models.fields import Floats
 
 CONFIDENCE = 0.95
-"""Confidence level of the bootstrap intervals."""
+"""Confidence level of the bootstrap intervals for mean differences."""
 
 
 @dataclass(frozen=True, kw_only=True)

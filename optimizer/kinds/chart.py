@@ -151,7 +151,7 @@ class Picture:
     charts
         Charts in row-major order.
     columns
-        Number of columns of the grid.
+        Number of columns in the grid.
     width
         Width of each chart, in pixels.
     """
