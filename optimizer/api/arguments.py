@@ -122,8 +122,8 @@ def json_or_text(text: str) -> Any:
 def with_field(problem: P, path: str, value: Any, where: str = "") -> P:
     """Return a copy of a problem with one field replaced.
 
-    Dots in `path` separate the levels of nested fields. At a list, an integer
-    selects one entry; any other name is applied to every entry.
+    Dots in `path` separate the levels of nested fields. If a level is a list, an integer in the
+    path selects one entry, and any other name is applied to every entry.
 
     Raises
     ------

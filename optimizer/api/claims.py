@@ -29,7 +29,7 @@ A claimed gap below this tolerance is used only if bound and objective are in fa
 def without_refuted_claims(
     result: Result, problem: Problem | None = None, report: Report | None = None
 ) -> tuple[Result, list[str]]:
-    """Remove claims from a result that its numbers refute.
+    """Remove claims that are refuted by the numbers in the same result.
 
     Return the corrected result and a list of sentences, one per refuted claim. The status, the
     bound and the gap of the corrected result follow from the objective and the bound in `result`.

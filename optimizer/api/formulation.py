@@ -86,7 +86,7 @@ def plan_of(problem: Problem[P], model: Any) -> P:
 
 
 def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -> None:
-    """Write the model of a problem as an LP or MPS file; a failed write leaves no partial file.
+    """Write the model of a problem as an LP or MPS file. A failed write leaves no partial file.
 
     Raises
     ------

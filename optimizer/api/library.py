@@ -124,7 +124,7 @@ class Recipe:
         return rounded(FAMILIES[self.family].generate(seed=self.seed, **self.parameters))
 
     def made_of(self, fields: dict[str, Any]) -> Problem:
-        """Build a problem of the recipe's kind from fields other than the file header."""
+        """Build a problem of the recipe's kind from its fields, which exclude the file header."""
         header = {"format": FORMAT, "kind": self.kind}
         return kind_of(self.kind).problem.from_dict(header | fields)
 
@@ -220,7 +220,7 @@ def saved_instance(name: str) -> SavedInstance:
 
 
 def known_values() -> dict[str, tuple[float | None, float | None]]:
-    """Return pairs of the best known objective and bound for every instance, by problem digest."""
+    """Return a pair (objective, bound) of best known values per instance, by problem digest."""
     return {
         instance.problem_sha256: (instance.best.objective, instance.best.bound)
         for kind in _NAMES

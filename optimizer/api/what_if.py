@@ -31,7 +31,7 @@ from specopt.models.result import Result, Termination
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Change:
-    """Effect on the optimum if one resource increases by one unit.
+    """Effect on the optimum of increasing one resource by one unit.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def sensitivity(
     seed: int = 0,
     verbose: bool = False,
 ) -> Sensitivity:
-    """Measure the change in the optimum if each resource in turn increases by one unit.
+    """Measure how the optimum changes when each resource in turn increases by one unit.
 
     The problem is solved again for each resource.
 

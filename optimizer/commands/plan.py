@@ -447,7 +447,7 @@ def _predicted(config: Path) -> int:
 def _basis(
     values: Sequence[Value], unused: Sequence[str], advice: Sequence[str]
 ) -> Mapping[str, Any]:
-    """Return JSON-compatible data on the basis of a plan.
+    """Return the information on which a plan is based, as JSON-compatible data.
 
     The data contains the values that were used, the options that had no effect, and advice on
     measurements.

@@ -199,9 +199,9 @@ class Record(Run):
     versions
         Versions of the libraries that were used.
     plan
-        Plan in the result, which allows it to be judged again. None if there is no plan or if the
-        record was written by an early version. The problem is stored separately under its digest,
-        in the folder or in the instance library.
+        Plan in the result, which is stored so that it can be judged again. None if there is no plan
+        or if the record was written by an early version. The problem is stored separately under its
+        digest, in the folder or in the instance library.
     stats
         Counters that the method reported; empty if the cell failed.
     """

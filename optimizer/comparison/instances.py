@@ -34,7 +34,7 @@ def instances_of(
     parameters: Sequence[str] = (),
     size: str | None = None,
 ) -> dict[str, Problem]:
-    """Return the problems that are specified by a list of sources, by name.
+    """Return a dictionary that contains all problems from a list of sources, by instance name.
 
     The instances that a family generates are named KIND/FAMILY/SEED, or
     KIND/FAMILY[NAME=VALUE,...]/SEED if parameters are specified.

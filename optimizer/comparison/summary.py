@@ -99,7 +99,9 @@ class MethodSummary:
 
 
 def summaries(comparison: Comparison) -> list[MethodSummary]:
-    """Return one summary for each method and kind of problem, sorted by kind and number of wins.
+    """Return one summary for each method and kind of problem.
+
+    The summaries are sorted by kind and then by decreasing share of wins.
 
     Averages are taken over the common cells (see `Comparison.common`). If there are no common
     cells, the averages are None.

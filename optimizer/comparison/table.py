@@ -169,7 +169,7 @@ class Comparison(Shown):
         return record.infeasible or _within(self.gap(record))
 
     def wins(self, record: Record) -> bool:
-        """Return whether a record's plan is as good as the best plan for the problem by any method.
+        """Return whether a record's plan is as good as the best plan that any method found.
 
         Also return True if the record proves that no feasible plan exists.
         """

@@ -95,10 +95,7 @@ def console(file: IO[str] | None = None) -> Console:
 
 
 def title(out: Console, text: str, emphasis: str, colour: str = "cyan", after: str = "") -> None:
-    """Print a headline in which `emphasis` is emphasised.
-
-    `text` precedes it, and `after` follows it.
-    """
+    """Print a headline that consists of `text`, an emphasised part, and `after`."""
     parts = (printable(text), (printable(emphasis), f"bold {colour}"), printable(after))
     out.print(Text.assemble(*parts), soft_wrap=True)
 

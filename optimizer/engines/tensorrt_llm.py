@@ -36,8 +36,8 @@ def config(schedule: Schedule, version: str | None) -> Config | None:
     Raises
     ------
     InvalidInput
-        If the version is missing, malformed or too old, or if the draft length increases with the
-        batch size.
+        If the version is missing, malformed or too old, or if the draft length at batch size 1 is
+        not the longest in the schedule.
     """
     upper = has_upper_bounds(version)
     if not schedule.speculates:

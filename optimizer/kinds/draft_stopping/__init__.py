@@ -1,5 +1,5 @@
-"""Declaration of the kind `draft-stopping` (paper 2), which decides when to stop drafting from the
-scores of a rejection predictor.
+"""Declaration of the kind `draft-stopping` (paper 2), which uses the scores of a rejection
+predictor to decide when to stop drafting.
 """
 
 from __future__ import annotations

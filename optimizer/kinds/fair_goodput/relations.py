@@ -38,7 +38,7 @@ def _slower(data: Data, random: Random) -> Data | None:
 
 
 def _halved(problem: FairGoodputProblem, objective: float) -> float:
-    """Return the utility that a plan has after all of its rates are halved.
+    """Return the utility of a plan after all its rates are halved.
 
     `objective` is the utility before the change.
     """

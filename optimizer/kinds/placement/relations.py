@@ -78,7 +78,7 @@ def _places(data: Data, random: Random) -> Data | None:
 
 
 def _halved(problem: PlacementProblem, objective: float) -> float:
-    """Return the objective that a plan has after the rates of all clients are halved.
+    """Return the objective of a plan after the rates of all clients are halved.
 
     `objective` is the objective before the change.
     """
