@@ -191,9 +191,9 @@ def show_speculation_table(
 
 
 def _below_none(schedule: Schedule) -> list[str]:
-    """Return a note on the batch sizes at which a schedule is slower than decoding without drafts.
+    """Return a list with a note on batch sizes at which a schedule slows decoding down.
 
-    The list is empty if there are no such batch sizes.
+    The comparison is with decoding without drafts. The list is empty if there are no such sizes.
     """
     runs: list[tuple[int, int, float]] = []
     for batch in schedule.batches:

@@ -263,7 +263,7 @@ def _room(given: Tune, sweep: Sweep) -> tuple[int, int]:
 def _costs(given: Tune, data: dict[str, Any]) -> list[str]:
     """Add the cost per million tokens to each output row, and return notes about the cost.
 
-    Do nothing if no price is specified.
+    Without a price per hour, the rows are unchanged and the list of notes is empty.
     """
     if given.price is None or given.per == "joule":
         return []

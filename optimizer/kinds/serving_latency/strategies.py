@@ -134,9 +134,9 @@ def problems(
 def memory(
     draw: st.DrawFn, model: PaperDecoder | ExactDecoder, tokens: int, K: int, feasible: bool
 ) -> float:
-    """Draw a memory size that is sufficient for one to K tasks of the largest size.
+    """Draw a memory size between the needs of one task and K + 1 tasks of the largest size.
 
-    The memory may exceed this need slightly. If `feasible` is not set, the memory may be too small
+    If `feasible` is not set, the memory may be too small
     even for a single task.
     """
     quarters = draw(st.integers(4 if feasible else 0, 4 * K + 4))
