@@ -32,7 +32,7 @@ def arrivals(
     Parameters
     ----------
     pair
-        Draft and verify model, as in `paper_1`.
+        Name of the pair of draft and verify models, as in `paper_1`.
     tasks
         Number of tasks K.
     requests_per_second

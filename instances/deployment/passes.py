@@ -1,5 +1,6 @@
-"""The measured passes of both models, read from a file of runtimes or from a table written by
-`specopt measure`.
+"""Measured passes of a draft model and a verify model.
+
+The passes are read from a file of runtimes or from a table written by `specopt measure`.
 """
 
 from __future__ import annotations
@@ -25,10 +26,15 @@ from specopt.models.pass_time import PassTime, pass_time
 from specopt.models.reading import StrPath, read_bytes
 
 READS, COMPUTES = 0.7, 0.5
-"""Assumed fractions of the peak bandwidth and of the peak operation rate that passes reach."""
+"""Fractions of the peak memory bandwidth and of the peak operation rate that passes are assumed to
+attain.
+"""
 
 BAND = (-0.3, 1.0)
-"""Relative error band of passes estimated from peaks; its lower end assumes the full bandwidth."""
+"""Assumed relative error band for passes estimated from peak performance.
+
+The lower end of the band corresponds to a pass that attains the full bandwidth.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,7 +44,7 @@ class Passes:
     Parameters
     ----------
     path
-        Path of the file.
+        Path of the file from which the passes were read.
     models
         Configs of the models "draft" and "verify". In a table, the column `model` contains the
         names in these configs.
@@ -86,7 +92,8 @@ class Passes:
         Parameters
         ----------
         text
-            Peak performance as ``TFLOPS,GB/s``: operations per second and memory bandwidth.
+            Peak performance in the form ``TFLOPS,GB/s``, which specifies the operation rate and the
+            memory bandwidth.
         models
             Configs of the models, as in `Passes`.
 
@@ -122,8 +129,9 @@ class Passes:
         return cls(path=f"--peak {text}", models=models, data=data)
 
     def runtimes(self, form: str) -> Mapping[str, Any]:
-        """Return the runtimes of both models in the format that `fit` writes. If the passes come
-        from a table, `form` is fitted to them.
+        """Return the runtimes of both models in the format that `fit` writes.
+
+        If the passes come from a table, a runtime of the form `form` is fitted to them.
 
         Parameters
         ----------
@@ -186,12 +194,13 @@ class Passes:
 
 
 def _decoder(config: ModelConfig) -> ExactDecoder | None:
-    """Return the cost model that counts a model's operations, or None if there is no such model."""
+    """Return a decoder that counts a model's operations, or None if the counts would not be exact."""
     return None if config.projected else config.dense
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
-    """Return a value if it is a mapping, otherwise an empty mapping. Missing fields are reported
-    later.
+    """Return `value` if it is a mapping, and an empty mapping otherwise.
+
+    Missing fields are reported later.
     """
     return value if isinstance(value, Mapping) else {}

@@ -41,9 +41,9 @@ def paper_2(
     max_draft
         Maximum draft length.
     draft_seconds_per_token
-        Drafting time per token; assumed.
+        Drafting time per token, in seconds. The default is an assumption.
     round_seconds
-        Duration of a round excluding drafting; assumed.
+        Duration of a round excluding drafting, in seconds. The default is an assumption.
     seed
         Not used; the instance is deterministic.
     """

@@ -47,7 +47,10 @@ LAYER_PARAMETERS = {
 ADAPTER_PARAMETERS = {"vicuna-7b": 67e6, "vicuna-13b": 105e6}
 """Numbers of adapter parameters that Table 4 reports."""
 JETSON_BYTES_PER_SECOND = (136.5e9, 136.5e9, 204.8e9)
-"""Memory bandwidths of the devices: two of three are AGX Xavier (20 of 30), the others AGX Orin."""
+"""Memory bandwidths of the devices, in bytes per second.
+
+Two thirds of the devices (20 of 30) are AGX Xavier, and the others are AGX Orin.
+"""
 
 # total number of layers, number of layers on the device, hidden size
 _LAYERS = {"vicuna-7b": (32, 2, 4096), "vicuna-13b": (40, 3, 5120)}
@@ -98,7 +101,7 @@ def paper_4_workload(
     dataset
         Name of the data set: "specbench" or "cnn-dm".
     requests_per_second
-        Rate of the Poisson process.
+        Arrival rate of the Poisson process, in requests per second.
     pipeline_length
         Number of GPUs in the pipeline.
     link_scale
@@ -182,15 +185,14 @@ def cnn_dm(
 def equal_prompts(
     *, prompt_tokens: int = 2000, requests_per_second: float = 2.0, pipeline_length: int = 4
 ) -> PromptWorkload:
-    """Return a workload whose prompts all have the same length; all other fields are those of
-    SpecBench.
+    """Return the SpecBench workload with the same length for all prompts.
 
     Parameters
     ----------
     prompt_tokens
         Length of every prompt.
     requests_per_second
-        Rate of the Poisson process, as in `paper_4_workload`.
+        Arrival rate of the Poisson process, as in `paper_4_workload`.
     pipeline_length
         Number of GPUs in the pipeline, as in `paper_4_workload`.
     """
