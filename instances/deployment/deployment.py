@@ -128,7 +128,7 @@ class Deployment:
         )
 
     def context(self, passes: PassTime) -> float:
-        """Return the number of cached tokens of a typical request, clipped to the measured range."""
+        """Return a typical request's number of cached tokens, clipped to the measured range."""
         measured = passes.contexts
         if self.trace is None:
             return measured[len(measured) // 2] if measured else 0.0

@@ -194,7 +194,9 @@ class Passes:
 
 
 def _decoder(config: ModelConfig) -> ExactDecoder | None:
-    """Return a decoder that counts a model's operations, or None if the counts would not be exact."""
+    """Return a decoder that counts a model's operations, or None if no decoder can represent the
+    model.
+    """
     return None if config.projected else config.dense
 
 
