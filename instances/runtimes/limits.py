@@ -21,8 +21,9 @@ If the residual retains less, the fit passes through the row regardless of the m
 def confidence_limits(
     design: Floats, coefficients: Floats, seconds: Floats, weights: Floats, level: float
 ) -> tuple[Floats, Floats]:
-    """Return lower and upper limits for coefficients >= 0. The fitted values lie between the
-    limits.
+    """Return lower and upper confidence limits for nonnegative coefficients.
+
+    The fitted values lie between the limits.
 
     The variance of each row is estimated from that row's squared residual, whose expectation a fit
     reduces by a factor of 1 - leverage (HC2, MacKinnon and White, 1985). The noise may therefore be
@@ -37,8 +38,8 @@ def confidence_limits(
     Parameters
     ----------
     design
-        Derivatives of the predictions with respect to the coefficients, shape (n, p). Multiplied
-        by the coefficients, they yield the predictions.
+        Derivatives of the predictions with respect to the coefficients, shape (n, p). Multiplied by
+        the coefficients, they yield the predictions.
     coefficients
         Fitted coefficients, shape (p,).
     seconds

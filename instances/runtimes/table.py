@@ -150,7 +150,7 @@ class RuntimeTable:
 
     @property
     def keys(self) -> Floats:
-        """All inputs, shape (n, inputs)."""
+        """Inputs of each pass, including cached tokens and the batch size, shape (n, inputs)."""
         return np.column_stack([self.x, self.cached, self.batch])
 
     def inputs_at(self, row: int) -> dict[str, float]:
@@ -229,7 +229,7 @@ def read_runtime_table(path: StrPath, columns: TableColumns) -> RuntimeTable:
 
 
 _Row = tuple[str, int, float, list[float]]
-"""The fields of a row: value of `sum_over`, line, time in seconds, and inputs."""
+"""Tuple (value of `sum_over`, line number, time in seconds, inputs) that describes a row."""
 
 
 def _check_header(table: CsvFile, columns: TableColumns) -> None:
@@ -324,7 +324,7 @@ def words_of(inputs: Mapping[str, float]) -> str:
 
 
 def _same(cell: str, value: str) -> bool:
-    """Return whether two cells contain the same text or the same number."""
+    """Return whether two cells contain the same string or the same number."""
     if cell == value:
         return True
     one, other = decimal(cell), decimal(value)

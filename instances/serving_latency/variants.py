@@ -1,4 +1,7 @@
-"""Variants of the setting of paper 1, each of which is hard for a different reason."""
+"""Variants of the setting of paper 1.
+
+Each variant is hard for a different reason.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def equal_inputs(
     Parameters
     ----------
     pair
-        Draft and verify model, as in `paper_1`.
+        Draft and verify models, as in `paper_1`.
     tasks
         Number of tasks K, as in `paper_1`.
     tokens
@@ -64,7 +67,7 @@ def heavy_prefill(
     Parameters
     ----------
     pair
-        Draft and verify model, as in `paper_1`.
+        Draft and verify models, as in `paper_1`.
     tasks
         Number of tasks K, as in `paper_1`.
     seed
@@ -102,7 +105,7 @@ def known_lengths(
     Parameters
     ----------
     pair
-        Draft and verify model, as in `paper_1`.
+        Draft and verify models, as in `paper_1`.
     tasks
         Number of tasks K, as in `paper_1`.
     seed
@@ -142,7 +145,7 @@ def slow_link(
     Parameters
     ----------
     pair
-        Draft and verify model, as in `paper_1`.
+        Draft and verify models, as in `paper_1`.
     tasks
         Number of tasks K, as in `paper_1`.
     bandwidth
@@ -178,7 +181,7 @@ def stage_ratio(
     Parameters
     ----------
     pair
-        Draft and verify model, as in `paper_1`.
+        Draft and verify models, as in `paper_1`.
     tasks
         Number of tasks K, as in `paper_1`.
     seed
@@ -217,7 +220,7 @@ def tight_memory(
     Parameters
     ----------
     pair
-        Draft and verify model, as in `paper_1`.
+        Draft and verify models, as in `paper_1`.
     tasks
         Number of tasks K, as in `paper_1`.
     seed

@@ -15,7 +15,7 @@ from specopt.instances.sweeps.vllm import vllm_run
 
 HEAD = "Serving Benchmark Result"
 KEYS = {HEAD}
-"""Texts by whose presence in its first line an output is recognised."""
+"""Strings in the first line of a file that identify this format."""
 
 NAMES = {
     "Successful requests": "completed",
@@ -31,13 +31,13 @@ NAMES = {
     "Drafts": "spec_decode_num_drafts",
     "Draft tokens": "spec_decode_draft_tokens",
 }
-"""Printed labels and the corresponding fields in the JSON output of the same benchmark."""
+"""Mapping from printed labels to the corresponding fields in the benchmark's JSON output."""
 
 _LINE = re.compile(r"\s*([^:]+):\s*(\S+)\s*")
 
 
 def console_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
-    """Yield the run described by each block.
+    """Yield the run described by each summary.
 
     Raises
     ------

@@ -13,7 +13,7 @@ MEANS = {
     "time_to_first_token_ms": "mean_ttft_ms",
     "output_token_count": "output_tokens",
 }
-"""Metrics whose means are part of a sweep, with their names in the sweep."""
+"""Mapping from metrics in a report to the names under which a sweep contains their means."""
 
 
 KEYS = {"benchmarks"}
@@ -21,7 +21,7 @@ KEYS = {"benchmarks"}
 
 
 def guidellm_runs(fields: Fields) -> list[Run]:
-    """Return the benchmarks in a report as runs.
+    """Return a run for each benchmark in a report.
 
     Raises
     ------

@@ -37,15 +37,16 @@ READERS = (
     (sglang.KEYS, lambda fields: [sglang.sglang_run(fields)]),
     (vllm.KEYS, lambda fields: [vllm.vllm_run(fields)]),
 )
-"""Fields that identify the program that wrote a result, and the functions that read its results."""
+"""Pairs of the fields that identify a program's results and the function that reads the results."""
 
 TABLES = (
     (console.KEYS, console.console_runs),
     (speculators.KEYS, speculators.perf_runs),
     (vllm.KEYS, vllm.summary_runs),
 )
-"""Texts in the first line that identify the program that wrote a table, and the functions that read
-the table; other tables are read by `csv_runs`.
+"""Pairs of the strings that identify a program's tables and the function that reads the tables.
+
+The strings occur in the first line. All other tables are read by `csv_runs`.
 """
 
 _HEAD = 4096
@@ -58,12 +59,12 @@ OTHERS = {
     '"conditional_accept_rates"': _ACCEPTANCE,
     ",avg_ns,": "times of passes: give it to `specopt plan --runtimes`",
 }
-"""Descriptions of files that are not sweeps, by a text that occurs near their beginning."""
+"""Descriptions of files that are not sweeps, keyed by a string that occurs near their beginning."""
 
 SUMMARY = "summary.json"
 MAX_FILES = 10_000
 NO_RESULTS = (".pytorch.json", ".failure.json", "warmup.json")
-"""Endings of the names of files that accompany or repeat results."""
+"""Suffixes of the names of files that accompany or duplicate results. These files are skipped."""
 
 
 def read_sweeps(
@@ -151,8 +152,9 @@ def _read_table(rows: Rows, path: str, given: DraftLength) -> None:
 
 
 def _runs(where: str, documents: list[object], place: str) -> list[Run]:
-    """Return the runs in the given documents. Each document is a run, a report that contains
-    several runs, or a list of documents.
+    """Return the runs in a list of documents.
+
+    Each document is a run, a report that contains several runs, or a list of documents.
     """
     listed = (one if isinstance(one, list) else [one] for one in documents)
     flat = [one for several in listed for one in several]

@@ -18,7 +18,7 @@ from specopt.models.sweep import ONLY, Setup
 
 _LONGEST_PLACE = 60
 BASELINES = ("without eagle", "wihtout eagle")
-"""Beginnings of the names of the baseline; the misspelling occurs in the bundle."""
+"""Prefixes of the names of baselines. The misspelled prefix occurs in the bundle."""
 
 
 def is_spec_bundle(document: object) -> TypeGuard[Mapping[str, Any]]:

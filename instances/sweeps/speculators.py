@@ -1,4 +1,4 @@
-"""Reader for the `perf_results.csv` files that the evaluation tool of speculators writes.
+"""Reader for the `perf_results.csv` files written by speculators' evaluation tool.
 
 The table contains the throughput by subset and request rate. The number of concurrent requests is
 the measured rate times the latency (Little's law), rounded to an integer.

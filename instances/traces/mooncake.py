@@ -93,8 +93,10 @@ UNMARKED = JsonLines(MOONCAKE.name, MOONCAKE.unit, "")
 
 
 def _shown(value: object) -> object:
-    """Return a form of a value that is safe to show in a message. Lists and objects are replaced
-    with the names of their types, because they may be nested too deeply for `repr`.
+    """Return a form of a value that is safe to show in a message.
+
+    Lists and objects are replaced with the names of their types, because they may be nested too
+    deeply for `repr`.
     """
     return type(value).__name__ if isinstance(value, (dict, list)) else value
 

@@ -1,4 +1,4 @@
-"""The class for traces of requests, with arrival times and the lengths of prompts and responses."""
+"""Class for traces of requests, with arrival times and the lengths of prompts and responses."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ class External:
     def _words(
         self, base: str, concurrency: int, tokens: int, count: int, asked: Path, result: Path
     ) -> list[str]:
-        """Return the arguments of the program.
+        """Return the command-line arguments for the program.
 
         GuideLLM stops after the last prompt, or when its time limit expires.
         """

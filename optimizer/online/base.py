@@ -25,7 +25,10 @@ T = TypeVar("T")
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 Unbounded = Amount | Literal["inf"]
-"""A duration that may be infinite, which JSON cannot represent as a number."""
+"""A duration in seconds that may be infinite.
+
+JSON cannot represent infinity as a number, so an infinite duration is the string "inf".
+"""
 
 
 class Saved(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -62,7 +65,8 @@ class SavedTotals(Saved, kw_only=True):
 
 
 class Fixed(Generic[T]):
-    """A public attribute whose value is passed to the constructor and cannot be changed later.
+    """A descriptor for a public attribute that is set by the constructor and cannot be changed
+    later.
 
     Parameters
     ----------
@@ -88,7 +92,10 @@ class Fixed(Generic[T]):
 
 
 class Setting(Fixed[T]):
-    """A public attribute that can be changed. An assignment first calls the method `_change`."""
+    """A descriptor for a public attribute that can be changed.
+
+    An assignment first calls the method `_change`.
+    """
 
     def __set__(self, one: Online, value: Any) -> None:
         with one._lock:
@@ -143,7 +150,7 @@ class Online(ABC):
         return "".join(f"{line}\n" for line in lines)
 
     def _gauges(self) -> dict[str, float]:
-        """Return those reported metrics that are not counters."""
+        """Return the reported metrics that are not counters, by name."""
         return {}
 
     def _counted(self, **more: float) -> dict[str, float]:
@@ -219,10 +226,12 @@ def distinct(name: str, keys: list[Key]) -> list[Key]:
 
 
 def normal(values: Floats) -> Floats:
-    """Return values with subnormal numbers replaced by 0, because problems reject them."""
+    """Return values with subnormal numbers replaced by 0, because problems reject subnormal
+    numbers.
+    """
     return np.where(np.abs(values) < SMALLEST, 0.0, values)
 
 
 def bounded(value: float) -> Any:
-    """Return a number in the form used in states, in which infinity is the text "inf"."""
+    """Return a number in the form used in states, in which infinity is the string "inf"."""
     return "inf" if value == math.inf else value

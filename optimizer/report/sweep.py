@@ -1,5 +1,6 @@
-"""Pages for sweeps, which show draft lengths by batch size, gains with uncertainty bands, and the
-measurements.
+"""Pages for sweeps.
+
+A page shows draft lengths by batch size, gains with uncertainty bands, and the measurements.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Relations that the optimal values of related problems must satisfy, as data that can be checked.
+"""Relations that the optimal values of related problems must satisfy.
 
 >>> from specopt import generate, solve
 >>> from specopt.testing import relation

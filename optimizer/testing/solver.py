@@ -1,5 +1,7 @@
-"""Checks for any function that maps a problem to a plan. They use random problems, the instance
-library, and relations that optimal values must satisfy.
+"""Checks for any function that maps a problem to a plan.
+
+The checks use random problems, the instance library, and relations that optimal values must
+satisfy.
 """
 
 from __future__ import annotations
@@ -136,7 +138,10 @@ def _attempt(
     seed: int,
     shape: dict[str, Any],
 ) -> None:
-    """Check random problems. A failing problem is shrunk, and its smallest failure is raised."""
+    """Check random problems.
+
+    A failing problem is shrunk, and the failure of the smallest problem is raised.
+    """
     try:
         import hypothesis
         from hypothesis import strategies as st

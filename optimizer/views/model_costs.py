@@ -1,5 +1,6 @@
-"""The costs of a model under both cost models side by side, as JSON-compatible data and as a table
-for the terminal.
+"""The costs of a model under both cost models.
+
+The costs are returned as JSON-compatible data or printed as a table.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ LABELS = {
 
 
 def model_costs(config: ModelConfig) -> dict[str, Any]:
-    """Return a decoder's costs under both cost models, or a draft head's under the exact model.
+    """Return the costs of a decoder under both cost models, or of a draft head under the exact
+    model.
 
     A forward pass of m new tokens over t tokens in total costs flops_per_token m +
     flops_per_token_pair m t + flops_per_logit p operations, where p is the number of positions
@@ -90,7 +92,7 @@ NAMES = {"window_kv_bytes": "window_kv_bytes_per_token", "window": "sliding_wind
 
 
 def _exact_costs(part: Part, *, flops: bool = True) -> dict[str, Any]:
-    """Return the costs of a part of a model; unknown costs are None."""
+    """Return the exact costs of a part of a model. Unknown costs are None."""
     shown = [
         name
         for name in QUANTITIES

@@ -16,7 +16,7 @@ from specopt.models.problem import Problem, problem_type
 from specopt.models.result import GO_ON, Result
 
 MIN_PREPARING_SECONDS = 0.2
-"""Minimum time spent on preparing kernels that is shown separately, in seconds."""
+"""Minimum time for preparing kernels that is shown separately, in seconds."""
 
 # ---------------------------------------------------------------------------- one result
 
@@ -116,8 +116,8 @@ class Entry:
     result
         Result whose objective was computed by the judge.
     certificate
-        Whether the result's status, bound and gap apply to this row. They do not if the plan is
-        judged on a problem other than the problem for which it was made.
+        Whether the result's status, bound and gap apply to this row. They do not apply if the plan
+        is judged on a problem other than the problem for which it was made.
     """
 
     label: str
