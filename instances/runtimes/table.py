@@ -172,7 +172,7 @@ def read_runtime_table(path: StrPath, columns: TableColumns) -> RuntimeTable:
     ------
     InvalidInput
         If the file cannot be read, lacks a column, has a row of the wrong length or a cell without
-        a valid number, or if no row has the required values. The message contains the line and the
+        a valid number, or if no row has the required values. The message states the line and the
         column.
     """
     where = os.fspath(path)

@@ -42,7 +42,7 @@ def console_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
     Raises
     ------
     InvalidInput
-        If a field has an invalid value. The message contains the field.
+        If a field has an invalid value. The message names the field.
     """
     for number, block in enumerate("".join(lines).split(HEAD)[1:], start=1):
         matches = filter(None, map(_LINE.fullmatch, block.splitlines()))

@@ -26,7 +26,7 @@ def guidellm_runs(fields: Fields) -> list[Run]:
     Raises
     ------
     InvalidInput
-        If a field has an invalid value. The message contains the field.
+        If a field has an invalid value. The message names the field.
     """
     return [_run(benchmark) for benchmark in fields.entries("benchmarks")]
 

@@ -21,7 +21,7 @@ def speed_bench_runs(fields: Fields) -> list[Run]:
     Raises
     ------
     InvalidInput
-        If a field has an invalid value. The message contains the field.
+        If a field has an invalid value. The message names the field.
     """
     requests = fields.inner("config").integer("concurrency") or 1
     runs = []

@@ -22,7 +22,7 @@ def sglang_run(fields: Fields) -> Run:
     Raises
     ------
     InvalidInput
-        If a field has an invalid value. The message contains the field.
+        If a field has an invalid value. The message names the field.
     """
     concurrency = fields.integer("max_concurrency")
     if concurrency is None:

@@ -34,7 +34,7 @@ def spec_bundle_runs(document: Mapping[str, Any], rows: Rows) -> Iterator[Run]:
     Raises
     ------
     InvalidInput
-        If a field is missing or has an invalid value. The message contains the field.
+        If a field is missing or has an invalid value. The message names the field.
     """
     for model, benchmarks in document.items():
         place = printable(model, _LONGEST_PLACE)

@@ -22,7 +22,7 @@ def perf_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
     Raises
     ------
     InvalidInput
-        If a row is malformed. The message contains the line and the column.
+        If a row is malformed. The message states the line and the column.
     """
     table = CsvFile(lines)
     table.need(*KEYS)

@@ -40,7 +40,7 @@ def summary_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
     Raises
     ------
     InvalidInput
-        If a row is malformed, or if a field has an invalid value. The message contains the line and
+        If a row is malformed, or if a field has an invalid value. The message states the line and
         the column.
     """
     table = CsvFile(lines)
@@ -54,7 +54,7 @@ def vllm_run(fields: Fields) -> Run:
     Raises
     ------
     InvalidInput
-        If a field has an invalid value. The message contains the field.
+        If a field has an invalid value. The message names the field.
     """
     concurrency = fields.integer("max_concurrency")
     said = _said(fields, concurrency)

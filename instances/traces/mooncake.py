@@ -63,8 +63,8 @@ class JsonLines:
         Raises
         ------
         InvalidInput
-            If a line is not a JSON object, or if a field is missing or invalid. The message
-            contains the line and the field.
+            If a line is not a JSON object, or if a field is missing or invalid. The message states
+            the line and the field.
         """
         clock = Clock(self.unit)
         for line in filter(str.strip, lines):

@@ -70,7 +70,7 @@ class Table:
         ------
         InvalidInput
             If the header does not contain each column exactly once, or if a row is malformed. The
-            message contains the line and the column.
+            message states the line and the column.
         """
         clock = Clock(self.time_unit)
         table = CsvFile(lines)

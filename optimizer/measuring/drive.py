@@ -98,8 +98,8 @@ def serving(
     Raises
     ------
     ServerFailed
-        If the server does not start or fails. The message contains the name of the server and the
-        last line of its output.
+        If the server does not start or fails. The message contains the server's name and the last
+        line of its output.
     """
     with contextlib.suppress(ServerFailed):
         client.models()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # imported late, because only tuned tables need them
     from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
 SMALL = 0.02
-"""Share of the output below which no correction is shown."""
+"""Relative change in throughput below which no correction is shown."""
 
 _TABLES = {
     "options": "Options",
