@@ -103,7 +103,7 @@ def _is_table(table: object) -> bool:
 def _lengths(name: str, table: object) -> dict[int, float]:
     """Check a table of acceptance lengths and return it sorted by draft length.
 
-    In JSON files, the draft lengths are strings.
+    The keys may be strings, because JSON has no integer keys.
     """
     if not isinstance(table, Mapping) or not _is_table(table):
         raise InvalidInput(f"{name}: expected mean tokens by draft length, got {describe(table)}")

@@ -67,7 +67,7 @@ def read_acceptance(
         - acceptance histograms (JSON or JSON Lines);
         - the JSON output of ``vllm bench serve``;
         - golden acceptance lengths (YAML or JSON);
-        the user's own values, optionally with ``lower`` and ``upper``. The values are conditional
+        - the user's own values, optionally with ``lower`` and ``upper``. The values are conditional
           rates, ``{"acceptance_rates": [alpha_1, ...]}``; one rate for all positions,
           ``{"acceptance_rate": alpha}``; or mean tokens by draft length,
           ``{"acceptance_lengths": {"1": tokens, ...}}``.

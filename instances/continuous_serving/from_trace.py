@@ -20,7 +20,7 @@ from specopt.models.continuous_serving.problem import ContinuousServingProblem
 def continuous_serving(
     trace: Trace, family: Family, *, seed: int = 0, **parameters: Any
 ) -> ContinuousServingProblem:
-    """Return the problem of serving the requests in a trace.
+    """Return a `continuous-serving` problem whose tasks are the requests in a trace.
 
     If the family's problems have arrival times, the trace's arrival times are used instead.
 

@@ -40,7 +40,8 @@ class Pieces:
     fitted
         Whether the lines were fitted. If false, the passes were given in the form of lines.
     misfit
-        Minimum and maximum difference between passes and lines, relative to the lines.
+        Minimum and maximum difference between the measured passes and the lines, relative to the
+        lines.
     """
 
     passes: PassPieces

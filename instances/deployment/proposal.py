@@ -127,9 +127,7 @@ class Proposal:
 
     @property
     def values(self) -> list[Value]:
-        """Values of the problem's fields, without unsourced fields that have the format's default
-        value.
-        """
+        """Values of the problem's fields, except defaults that have no stated source."""
         fields: dict[str, Any] = {}
         for name, value in self.problem.to_dict().items():
             parts = (

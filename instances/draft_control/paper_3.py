@@ -8,7 +8,8 @@ rates of the two states, the timings or the acceptance rates.
 This family assumes 5 ms for a draft token and 32 ms for a verification. The acceptance rate at
 resolution l is alpha_inf - c TV(q, q_l). In this formula, alpha_inf is the agreement between the
 models. The second term is the loss caused by rounding a synthetic softmax distribution q over the
-vocabulary to the lattice. The temperature of q depends on the draft model's confidence state.
+vocabulary to a lattice point q_l. The temperature of q depends on the draft model's confidence
+state.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def cloud_delay(model: str, scale: float = 1.0) -> CloudDelay:
 
 
 def draft_seconds(model: str, *, adapter: bool = True) -> tuple[float, ...]:
-    """Return how long a drafting step takes on each kind of device, in seconds.
+    """Return the duration of a drafting step on each kind of device, in seconds.
 
     Without the adapter, the step runs only the first layers and the head.
     """
@@ -94,7 +94,7 @@ def paper_4_workload(
     message_overhead_seconds: float = 0.0,
     local_overhead_seconds: float | None = None,
 ) -> PromptWorkload:
-    """Return the workload for one of the two data sets.
+    """Return the workload of paper 4 for one of its two data sets.
 
     Parameters
     ----------
@@ -109,9 +109,9 @@ def paper_4_workload(
     cloud_scale
         Factor by which the cloud delay g is multiplied.
     link_latency_seconds
-        Latency of the link, which the paper does not report.
+        Latency of the link, in seconds, which the paper does not report.
     message_overhead_seconds
-        Overhead per message, which the paper does not report.
+        Overhead per message, in seconds, which the paper does not report.
     local_overhead_seconds
         Fixed part of the time for a pass through the layers on the device. None means the time to
         read the weights of these layers once, averaged over the devices.

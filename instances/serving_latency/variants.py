@@ -136,7 +136,7 @@ def slow_link(
     max_output: int = 64,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1, but with short answers, a narrow band and weak signals.
+    """The setting of paper 1, but with short answers, low bandwidth and weak signals.
 
     Difficulty: most of the latency is upload time, so the bandwidth shares are decisive. The
     inference time is a small fraction of the objective, so relative gaps look smaller than they
@@ -171,7 +171,7 @@ def stage_ratio(
     max_output: int = 512,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1, but with a draft device that is slower or faster by a factor.
+    """The setting of paper 1, but with a draft device that is several times slower or faster.
 
     Difficulty: if the draft device is slow, every batch waits for drafts and only the last
     verification matters. If the draft device is fast, only the first draft matters. Heuristics for

@@ -50,7 +50,7 @@ class Run:
     setup
         Drafter and mode.
     also
-        Further measurements, as in `Measurement`.
+        Additional measurements, as in `Measurement`.
     """
 
     fields: Fields

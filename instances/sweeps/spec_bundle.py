@@ -1,8 +1,8 @@
 """Reader for SpecForge's bundles of measurements.
 
-A bundle contains the throughput by model, benchmark, batch, steps, topk and draft model. The
-baseline was measured once for each benchmark and batch but appears in several rows. The duplicates
-are skipped.
+A bundle contains the throughput by model, benchmark, batch size, number of steps, topk and draft
+model. The baseline was measured once for each benchmark and batch size but appears in several rows.
+The duplicates are skipped.
 """
 
 from __future__ import annotations

@@ -89,7 +89,10 @@ class JsonLines:
 MOONCAKE = JsonLines("mooncake", "ms", "hash_ids")
 BAILIAN = JsonLines("bailian", "s", "chat_id")
 UNMARKED = JsonLines(MOONCAKE.name, MOONCAKE.unit, "")
-"""Format of files without a distinguishing field, read as Mooncake, the most common format."""
+"""Format of files without a distinguishing field.
+
+Such files are read as Mooncake traces, because that format is the most common.
+"""
 
 
 def _shown(value: object) -> object:

@@ -131,8 +131,8 @@ def with_contexts(
     """Return a copy of a problem in which the requests have contexts of given lengths.
 
     Drafts, speed classes, deadlines and the choice of cold requests do not depend on contexts and
-    stay the same. Scarce memory keeps its ratio to the memory that all requests need, and ample
-    memory stays ample.
+    stay the same. If memory is scarce, its ratio to the memory that all requests need stays the
+    same. If memory is ample, it stays ample.
 
     Parameters
     ----------

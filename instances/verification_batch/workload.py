@@ -36,10 +36,10 @@ def mixed_classes(
     """Return a workload in which devices of four speed classes share one verifier.
 
     By default, the classes require 2, 4, 6 and 8 tokens/s and have equal shares. Devices draft 50
-    tokens/s in windows of 4. The following values are assumed, because paper 2 omits them: prompts
-    are lognormal with sigma 0.5, and responses are lognormal with median 100 tokens and sigma 0.6.
-    Messages take 10 ms plus an exponential time with mean 2 ms, the mean think time is 2 s, and
-    memory is ample.
+    tokens/s in windows of 4 tokens. The following values are assumed, because paper 2 omits them:
+    prompt lengths are lognormal with sigma 0.5, and response lengths are lognormal with median 100
+    tokens and sigma 0.6. Messages take 10 ms plus an exponentially distributed time with mean 2 ms,
+    the mean think time is 2 s, and memory is ample.
 
     Parameters
     ----------

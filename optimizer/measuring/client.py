@@ -42,7 +42,7 @@ The length is limited because a server may send a line that never ends.
 class Client:
     """A client that generates load on a server.
 
-    Each load has a fixed number of concurrent requests.
+    Each load has a fixed number of workers, each of which sends one request at a time.
 
     Parameters
     ----------

@@ -32,7 +32,10 @@ JSON cannot represent infinity as a number, so an infinite duration is the strin
 
 
 class Saved(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Base class for states. The declared fields are checked when a state is read."""
+    """Base class for the saved states of online objects.
+
+    The declared fields are checked when a state is read.
+    """
 
     @classmethod
     def read(cls, state: object) -> Self:
@@ -107,7 +110,7 @@ class Setting(Fixed[T]):
 class Online(ABC):
     """Base class for online objects. In each subclass, the method `_saved` returns the state.
 
-    The slots prevent assignments to attributes that do not exist.
+    Slots prevent assignments to attributes that do not exist.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Step:
-    """A planned step.
+    """A planned step of a server.
 
     Parameters
     ----------

@@ -126,7 +126,7 @@ def _facts_of(value: Any) -> Iterable[tuple[str, object]]:
 
 
 def _tables_of(value: Any) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """Return the tables in a value, by caption."""
+    """Return a mapping from captions to the tables in a value."""
     if isinstance(value, Comparison):
         return tables_of(value)
     if isinstance(value, Front):

@@ -107,5 +107,7 @@ def _page(source: str, result: Result, problems: Sequence[Problem]) -> Page:
 
 
 def _belongs(result: Result, problem: Problem) -> bool:
-    """Return whether a result belongs to a problem, by kind and, if known, by digest."""
+    """Return whether a result and a problem have the same kind and, if it is known, the same
+    digest.
+    """
     return problem.kind == result.kind and result.problem_sha256 in ("", problem.sha256)

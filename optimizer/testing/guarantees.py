@@ -1,4 +1,4 @@
-"""Checks that a method satisfies the guarantees that every method must satisfy.
+"""Checks of the guarantees that every method must satisfy.
 
 The checks are intended for authors of methods. The methods of specopt pass these checks.
 """
@@ -293,7 +293,7 @@ def check_callback(case: Case) -> None:
 
 
 def check_stop(case: Case) -> None:
-    """Check that the solve stops with its current plan, if any, when a callback returns True."""
+    """Check that a solve ends with its current plan, if any, when a callback returns True."""
     result = case.checked(callback=lambda progress: True)
     if result.status is not Status.INFEASIBLE:
         case.expect(result.plan is not None, "has no plan when it is stopped: offer one first")
@@ -302,7 +302,7 @@ def check_stop(case: Case) -> None:
 
 
 def check_interrupt(case: Case) -> None:
-    """Check that after Ctrl-C, the result contains the best plan so far."""
+    """Check that after Ctrl-C, the result contains the best plan found so far."""
 
     def interrupt(progress: Progress) -> None:
         if progress.objective is not None:

@@ -31,11 +31,11 @@ def model_costs(config: ModelConfig) -> dict[str, Any]:
     A forward pass of m new tokens over t tokens in total costs flops_per_token m +
     flops_per_token_pair m t + flops_per_logit p operations, where p is the number of positions
     whose logits are needed. The pass reads `dense_bytes` of `reads` and, in each layer with
-    experts, the experts to which its tokens are routed. Both models use the same number of bytes
-    per value, except that the exact model counts quantised weights as they are stored. The entry
-    `model` is the cost model in the form that `serving-latency` accepts. Like `paper`, it is null
-    if the cost model cannot describe the decoder. The FLOPs entries are null if the embeddings are
-    projected.
+    experts, the experts to which its tokens are routed. Both cost models use the same number of
+    bytes per value, except that the exact model counts quantised weights as they are stored. The
+    entry `model` is the cost model in the form that `serving-latency` accepts. Like `paper`, it is
+    null if the cost model cannot describe the decoder. The FLOPs entries are null if the embeddings
+    are projected.
     """
     size = config.storage.value_bytes
     return {

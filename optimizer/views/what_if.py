@@ -122,7 +122,7 @@ def print_front(found: Front, out: Console) -> None:
 
 
 def front_picture(found: Front) -> Picture:
-    """Return charts that plot objective, bound and other terms of the plans in a front against the
+    """Return charts of the objective, bound and other terms of a front's plans against the
     field.
     """
     label = found.problem.objective_label

@@ -16,7 +16,9 @@ from specopt.models.fields import Floats
 
 
 class Form(ABC):
-    """A set of functions, with methods that fit and name the coefficients."""
+    """A set of functions that predict durations, with methods that fit and name the
+    coefficients.
+    """
 
     name: ClassVar[str]
     least_distinct: int
