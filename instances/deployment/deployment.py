@@ -35,7 +35,7 @@ def room(memory_bytes: float, tokens: float, *models: ModelConfig) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fleet:
-    """A fleet of clients, with their devices and the prices of machines.
+    """The clients of a deployment, their devices, and the prices of machines.
 
     A field is None if its value is unknown.
 
@@ -120,7 +120,7 @@ class Deployment:
 
     @property
     def rows(self) -> str:
-        """Name of the trace and its range of rows, as they appear in a list of sources."""
+        """Name of the trace and its range of rows, as shown in a list of sources."""
         assert self.trace is not None, "there is a trace"
         return (
             f"{self.trace.source}, rows {self.trace.start} to"

@@ -1,4 +1,4 @@
-"""The link between the drafting and the verifying machine, as specified by a user."""
+"""The link between the drafting machine and the verifying machine."""
 
 from __future__ import annotations
 

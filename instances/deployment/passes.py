@@ -58,7 +58,7 @@ class Passes:
 
     @classmethod
     def read(cls, path: StrPath, models: Mapping[str, ModelConfig]) -> Self:
-        """Read runtimes (JSON) or a table of passes (CSV).
+        """Read runtimes from a JSON file, or a table of passes from a CSV file.
 
         Raises
         ------
@@ -87,7 +87,9 @@ class Passes:
 
     @classmethod
     def from_peak(cls, text: str, models: Mapping[str, ModelConfig]) -> Self:
-        """Estimate passes from the peak performance of a machine, with a wide error band.
+        """Estimate the durations of passes from the peak performance of a machine.
+
+        The estimates have a wide error band.
 
         Parameters
         ----------
@@ -155,7 +157,9 @@ class Passes:
 
     @cached_property
     def times(self) -> dict[str, PassTime]:
-        """Pass times of each model. Times that come from a table are interpolated.
+        """Mapping from each model to an object that computes the model's pass times.
+
+        If the passes come from a table, the object interpolates in the table.
 
         Raises
         ------

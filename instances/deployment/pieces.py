@@ -50,7 +50,7 @@ class Pieces:
 
     @property
     def text(self) -> str:
-        """Description of the lines, as it appears in a list of sources."""
+        """Description of the lines, as shown in a list of sources."""
         lines = f"{len(self.passes.rows)} lines" if len(self.passes.rows) > 1 else "one line"
         low, high = self.misfit
         off = f", passes lie {low:+.1%} to {high:+.1%} from it" if max(-low, high) > 1e-3 else ""

@@ -45,7 +45,7 @@ LAYER_PARAMETERS = {
     "vicuna-13b": 4 * 5120**2 + 3 * 5120 * 13824,
 }
 ADAPTER_PARAMETERS = {"vicuna-7b": 67e6, "vicuna-13b": 105e6}
-"""Numbers of adapter parameters that Table 4 reports."""
+"""Numbers of adapter parameters, as reported in Table 4."""
 JETSON_BYTES_PER_SECOND = (136.5e9, 136.5e9, 204.8e9)
 """Memory bandwidths of the devices, in bytes per second.
 
@@ -57,7 +57,7 @@ _LAYERS = {"vicuna-7b": (32, 2, 4096), "vicuna-13b": (40, 3, 5120)}
 _PROMPTS = {"specbench": (351.2, 397.3), "cnn-dm": (1036.6, 511.8)}  # Table 3
 _MODELS = {"specbench": "vicuna-7b", "cnn-dm": "vicuna-13b"}
 ACCEPT_LENGTHS = {"specbench": (1.89, 2.06), "cnn-dm": (1.75, 1.98)}
-"""Mean tokens per round of U-Medusa and of HAT, as Table 4 reports them."""
+"""Mean numbers of tokens per round for U-Medusa and HAT, as reported in Table 4."""
 _SERVER_CHUNK = {"specbench": 128, "cnn-dm": 256}  # Sec. 4.1
 LOCAL_SECONDS_PER_TOKEN = 0.09 / 2000.0
 

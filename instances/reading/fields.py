@@ -46,7 +46,7 @@ class Fields:
         self.values = {str(key).replace("-", "_"): value for key, value in known.items()}
 
     def number(self, *names: str, expected: str = "a number") -> float | None:
-        """Return the first of the named fields that is present, as a number.
+        """Return the number in the first of the named fields that is present.
 
         Strings are converted. The result is None if all fields are missing.
         """
@@ -71,7 +71,7 @@ class Fields:
         return {name: value for name, value in found.items() if value}
 
     def integer(self, *names: str, expected: str = "an integer") -> int | None:
-        """Return the first of the named fields that is present, as an integer.
+        """Return the integer in the first of the named fields that is present.
 
         The result is None if all fields are missing.
         """
@@ -89,7 +89,7 @@ class Fields:
         return value
 
     def text(self, *names: str) -> str:
-        """Return the first of the named fields that is present, as a string.
+        """Return the string in the first of the named fields that is present.
 
         The string is empty if all fields are missing.
         """

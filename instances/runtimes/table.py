@@ -276,7 +276,9 @@ def _summed(
     part: Ints,
     parts: Sequence[str],
 ) -> tuple[Floats, Floats, Ints]:
-    """Average the rows for each input and part, and sum the averages over the parts."""
+    """Average the times for each input and each part of a pass, and sum the averages over the
+    parts.
+    """
     keys, first, group = np.unique(inputs, axis=0, return_index=True, return_inverse=True)
     shape = (len(keys), len(parts))
     if len(keys) * len(parts) > 50_000_000:
@@ -319,7 +321,7 @@ def _apart(columns: TableColumns, inputs: Floats, seconds: Floats) -> tuple[str,
 
 
 def words_of(inputs: Mapping[str, float]) -> str:
-    """Return a string with the names and values of inputs, for use in messages."""
+    """Format the names and values of inputs for use in messages."""
     return ", ".join(f"{name} = {value:g}" for name, value in inputs.items())
 
 

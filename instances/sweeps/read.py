@@ -170,7 +170,7 @@ def _runs(where: str, documents: list[object], place: str) -> list[Run]:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return a sorted list of the files in a folder and its subfolders that contain runs.
+    """Return the sorted paths of all files with runs in a folder and its subfolders.
 
     `vllm bench sweep` writes a file `summary.json` for each setting. If such files exist, only they
     are returned, because they contain all runs.

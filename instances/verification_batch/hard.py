@@ -105,9 +105,9 @@ def density_trap(
 
     The short requests have a slightly higher value per second of verification.
 
-    Difficulty: in order of value per second, the short requests come first, and the long request no
-    longer fits after any of them. A greedy batch has about the total value of the short requests,
-    whereas the best batch has `ratio` times that value.
+    Difficulty: if requests are added in order of value per second, the short requests come first,
+    and the long request no longer fits once any of them is in the batch. A greedy batch has about
+    the total value of the short requests, whereas the best batch has `ratio` times that value.
 
     Parameters
     ----------

@@ -179,7 +179,7 @@ class Timer(Protocol):
 def measure(
     configs: Sequence[ModelConfig], settings: Settings, *, verbose: bool = False
 ) -> Measurement:
-    """Time forward passes of decoders with the given shapes.
+    """Time forward passes of decoders with the shapes in `configs`.
 
     Passes that do not fit in memory are skipped and reported. After Ctrl-C, the rows measured so
     far are returned.

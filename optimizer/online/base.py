@@ -1,7 +1,8 @@
-"""Base classes for the objects in `specopt.online`, with locking, atomic calls and checked states.
+"""Base classes for the objects in `specopt.online`.
 
-A method that changes an object first checks its arguments and computes all new values, and only
-then assigns them. An exception before the assignments leaves the object unchanged.
+The classes provide locking, atomic calls and checked states. A method that changes an object first
+checks its arguments and computes all new values, and only then assigns them. An exception before
+the assignments leaves the object unchanged.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class SavedTotals(Saved, kw_only=True):
     """Base class for the states of objects that have counters."""
 
     totals: dict[str, Amount] = {}
-    """Values of the counters, by name."""
+    """Mapping from the names of the counters to their values."""
 
 
 class Fixed(Generic[T]):

@@ -25,7 +25,7 @@ _RECENT_BATCHES = 50
 
 
 class SavedPrefixes(Saved):
-    """The state of `Prefixes`."""
+    """The saved state of a `Prefixes` object."""
 
     keys: list[Key]
     columns: Annotated[list[list[Number]], Meta(min_length=7, max_length=7)]

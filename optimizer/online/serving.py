@@ -166,8 +166,8 @@ class ServingScheduler(Online):
         input_tokens
             Number of tokens in the prompt.
         acceptance_rate
-            Acceptance rate of the task; None for the deployment's rate, or, if the deployment has a
-            rate for each task, for the mean of these rates.
+            Acceptance rate of the task. None means the deployment's rate or, if the deployment has
+            a rate for each task, the mean of these rates.
 
         Raises
         ------

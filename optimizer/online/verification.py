@@ -137,7 +137,7 @@ class _State(SavedTotals):
 
 
 def _limit(name: str, value: Any) -> float | None:
-    """Check a memory limit, which may be None."""
+    """Check a memory limit and return it. None means that there is no limit."""
     return None if value is None else number(name, value, 0)
 
 

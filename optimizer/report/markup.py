@@ -71,6 +71,8 @@ def folded(title: str, content: str, is_open: bool = False) -> str:
 def table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
     """Return a sortable HTML table with right-aligned numbers.
 
+    A cell is empty if the row lacks a value for its column.
+
     Rows may lack some of the values.
     """
     if not rows:

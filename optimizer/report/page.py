@@ -102,7 +102,10 @@ def figure(chart: Chart, is_summary: bool = False) -> str:
 
 
 def article(page: Page) -> str:
-    """Return a page as a part of another page, with its headlines moved down one level."""
+    """Return HTML that includes a page as a part of another page.
+
+    Headlines are moved down one level.
+    """
     body = "".join(page.body).replace("<h2>", "<h3>").replace("</h2>", "</h3>")
     return f"<article>{_head(page, 'h2')}{body}</article>"
 

@@ -45,7 +45,10 @@ COUNTED_ROWS = 20 * MAX_ROWS
 
 
 def results_page(pages: Sequence[Page], sources: tuple[str, ...]) -> Page:
-    """Return a page for several results, given the page for each result."""
+    """Return a page that combines several results.
+
+    `pages` contains the page for each result.
+    """
     unchecked = sum(not page.row["judged"] for page in pages)
     proven = sum(page.good is True and page.row["judged"] for page in pages)
     return Page(

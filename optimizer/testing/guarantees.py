@@ -35,7 +35,7 @@ SOME = 4
 """Number of library instances of each size on which `check_method` runs a method."""
 
 LIMIT_SECONDS = 1.0
-"""Time limit for larger instances, in seconds."""
+"""Time limit for solving larger instances, in seconds."""
 
 
 def check_method(method: Method, problems: Iterable[Problem] | None = None) -> None:
@@ -88,7 +88,7 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
 
 
 def problems_of_library(method: Method, *sizes: str) -> list[Problem]:
-    """Return, for each size class, some library problems that a method can solve."""
+    """Return some library problems of each size class that a method can solve."""
     found: list[Problem] = []
     for size in sizes:
         problems = (

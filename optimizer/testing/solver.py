@@ -35,7 +35,9 @@ def check_solver(
     folder: str | Path | None = ".",
     **shape: Any,
 ) -> None:
-    """Check a function that solves problems of the given kind; requires the extra `testing`.
+    """Check a function that solves problems of one kind.
+
+    The check requires the extra `testing`.
 
     For every problem, the answer must be a feasible plan for that problem, the problem must remain
     unchanged, and solving it again must give the same answer. No plan may be better than the proven
@@ -138,7 +140,9 @@ def _attempt(
     seed: int,
     shape: dict[str, Any],
 ) -> None:
-    """Check random problems.
+    """Run a check on random problems.
+
+    If a problem fails, it is shrunk, and the failure of the smallest failing problem is raised.
 
     A failing problem is shrunk, and the failure of the smallest problem is raised.
     """
