@@ -38,7 +38,7 @@ MAX_CONTEXTS = 32
 """Maximum number of distinct cached-token counts that are listed in the file of a fit."""
 
 WORTH_TELLING = 0.10
-"""Relative error above which a warning is issued."""
+"""Relative prediction error above which a warning is issued."""
 
 MIN_SECONDS_PER_FLOP = 1e-19
 MAX_SECONDS_PER_FLOP = 1e-6

@@ -17,7 +17,7 @@ MEANS = {
 
 
 KEYS = {"benchmarks"}
-"""Fields by which a report is recognised."""
+"""Fields whose presence identifies a GuideLLM report."""
 
 
 def guidellm_runs(fields: Fields) -> list[Run]:

@@ -11,7 +11,7 @@ from specopt.instances.sweeps.vllm import context, latency
 from specopt.models.sweep import Setup
 
 KEYS = {"output_throughput", "mean_e2e_latency_ms"}
-"""Fields by which a result is recognised."""
+"""Fields whose presence identifies a result of `bench_serving`."""
 
 
 def sglang_run(fields: Fields) -> Run:

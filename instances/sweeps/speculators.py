@@ -13,7 +13,7 @@ from specopt.instances.reading.lines import Lines
 from specopt.instances.sweeps.rows import Rows, Run
 
 KEYS = ("rps_median", "latency_median_s", "output_tps_median")
-"""Columns by which a table is recognised."""
+"""Columns whose presence identifies a table in this format."""
 
 
 def perf_runs(lines: Lines, rows: Rows) -> Iterator[Run]:

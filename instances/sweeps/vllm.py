@@ -29,7 +29,7 @@ LATENCY = {
     "mean_ttft_ms": "mean_ttft_ms",
 }
 KEYS = {"output_throughput"}
-"""Fields by which a result, or a table of results such as `summary.csv`, is recognised."""
+"""Fields whose presence identifies a result, or a table of results such as `summary.csv`."""
 
 _LONGEST_PARAMETER = 10_000
 

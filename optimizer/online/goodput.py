@@ -687,7 +687,10 @@ def _kernels() -> ModuleType:
 def _column(
     name: str, values: Any, accepted: Any, roster: tuple[Key, ...], kinds: str
 ) -> NDArray[Any]:
-    """Return values in the client order of the round, with 0 for omitted clients."""
+    """Convert values to an array in the client order of the round.
+
+    Omitted clients have the value 0.
+    """
     if isinstance(values, Mapping) != isinstance(accepted, Mapping) or (
         isinstance(values, Mapping) and values.keys() != accepted.keys()
     ):

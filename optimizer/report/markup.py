@@ -72,8 +72,6 @@ def table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
     """Return a sortable HTML table with right-aligned numbers.
 
     A cell is empty if the row lacks a value for its column.
-
-    Rows may lack some of the values.
     """
     if not rows:
         return paragraph(f"{caption}: none.")

@@ -88,7 +88,7 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
 
 
 def problems_of_library(method: Method, *sizes: str) -> list[Problem]:
-    """Return some library problems of each size class that a method can solve."""
+    """Return, for each size class, some library problems that a method can solve."""
     found: list[Problem] = []
     for size in sizes:
         problems = (

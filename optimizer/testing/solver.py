@@ -143,8 +143,6 @@ def _attempt(
     """Run a check on random problems.
 
     If a problem fails, it is shrunk, and the failure of the smallest failing problem is raised.
-
-    A failing problem is shrunk, and the failure of the smallest problem is raised.
     """
     try:
         import hypothesis

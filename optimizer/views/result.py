@@ -126,7 +126,10 @@ class Entry:
 
 
 def print_comparison(entries: Sequence[Entry], out: Console) -> None:
-    """Print a table of results for one kind of problem, relative to the first objective."""
+    """Print a table of results for one kind of problem.
+
+    Each objective is compared with the first objective.
+    """
     results = [entry.result for entry in entries]
     reference = next((result.objective for result in results if result.objective is not None), None)
     columns = view_of(results[0].kind).columns
