@@ -36,7 +36,7 @@ def arrivals(
     tasks
         Number of tasks K.
     requests_per_second
-        Mean arrival rate.
+        Mean arrival rate, in requests per second.
     max_input
         Largest input length.
     max_output

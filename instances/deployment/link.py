@@ -16,9 +16,9 @@ class Link(Checked):
     Parameters
     ----------
     bits_per_second
-        Bandwidth shared by all users of the link.
+        Bandwidth shared by all users of the link, in bits per second.
     round_trip_seconds
-        Round-trip time; None if unknown.
+        Round-trip time, in seconds; None if unknown.
     """
 
     bits_per_second: Positive

@@ -115,7 +115,7 @@ def steep_cloud(
     step_tokens
         Number of tokens n between two jumps, at least 2.
     step_milliseconds
-        Height of a jump.
+        Height of a jump, in milliseconds.
     """
     problem = random(prompt_tokens=prompt_tokens, seed=seed)
     width = integer("step_tokens", step_tokens, 2, MAX_TOKENS)

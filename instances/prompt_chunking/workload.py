@@ -37,7 +37,7 @@ FIGURE_1 = CloudDelay(
 """Cloud delay g of Vicuna-7B on one A6000, which reproduces Fig. 1.
 
 The delay rises by 10.1 % from 1 to 32 prompt tokens and is 0.28 s at 2000 tokens. Chunks of 32
-tokens save 82.3 ms.
+tokens reduce the delay by 82.3 ms, as in Fig. 1(d).
 """
 
 LAYER_PARAMETERS = {
