@@ -1,22 +1,23 @@
 """The workloads of paper 4: SpecBench on Vicuna-7B and CNN/DM on Vicuna-13B.
 
-The paper uses 30 Jetson devices and 8 A6000 GPUs. The paper reports prompt lengths (Table 3),
-hidden sizes, layers, at most 128 generated tokens, and bandwidths of 5 to 10 MB/s up and 10 to 15
-MB/s down. This module sets the values that the paper omits; `paper_4_simulation` calibrates them:
+The paper uses 30 Jetson devices and 8 A6000 GPUs. It reports prompt lengths (Table 3), hidden
+sizes, numbers of layers, and at most 128 generated tokens. It also reports bandwidths of 5 to 10
+MB/s for uplinks and 10 to 15 MB/s for downlinks. This module sets the values that the paper omits;
+`paper_4_simulation` calibrates them:
 
 * The cloud delay g of Vicuna-7B is piecewise linear, with four points that reproduce Fig. 1 and the
   text about it. For Vicuna-13B, the same curve is scaled by the number of parameters in the cloud
   layers (37 of 40 layers compared with 30 of 32).
-* A drafting step reads the weights of the draft model once from memory; these are the first layers,
-  the adapter and the head in 16 bits. The bandwidths are those of Jetson AGX Xavier (136.5 GB/s,
-  two of three devices) and Orin (204.8 GB/s).
+* A drafting step reads the weights of the draft model once from memory. These weights are the first
+  layers, the adapter and the head in 16 bits. The bandwidths are those of Jetson AGX Xavier (136.5
+  GB/s, two of three devices) and Orin (204.8 GB/s).
 * The local computation of Fig. 1, 0.09 s for 2000 tokens, is assumed to be proportional to the
   number of tokens.
 * The paper does not report draft lengths, acceptance by position, or how often the accepted token
   is among the top-k candidates. In this module, every draft token is accepted with the same
   probability, which is chosen to reproduce the accept length of Table 4. A draft ends after each
-  token with a fixed probability, or at `max_drafted`. The last token sent is the token below the
-  threshold (Eq. 5).
+  token with a fixed probability, or when it has `max_drafted` tokens. The last token sent is the
+  token whose confidence is below the threshold (Eq. 5).
 """
 
 from __future__ import annotations

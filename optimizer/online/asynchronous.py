@@ -67,9 +67,9 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         `clock` continues from its previous value.
     drop
         Function that is called with the key of every response whose prefix is evicted from the
-        bounded cache. The call precedes the batch that needs the space. The function may `update` a
-        waiting request of the response. If it raises an exception, all evictions are still
-        reported, and the batch fails.
+        limited prefix cache. The call precedes the batch that needs the space. The function may
+        `update` a waiting request of the response. If it raises an exception, all evictions are
+        still reported, and the batch fails.
     """
 
     def __init__(
