@@ -26,11 +26,11 @@ def confidence_limits(
     The fitted values lie between the limits.
 
     The variance of each row is estimated from that row's squared residual, whose expectation a fit
-    reduces by a factor of 1 - leverage (HC2, MacKinnon and White, 1985). The noise may therefore be
-    larger for longer passes, regardless of which errors the fit minimised. The degrees of freedom
-    of Student's t are those that such variances would have under equal noise (Bell and McCaffrey,
-    2002), so few rows yield wide limits. In tests, intervals between percentiles of resamples were
-    too wide for 8 or 12 rows and too narrow for 40 rows.
+    multiplies by 1 - leverage (HC2, MacKinnon and White, 1985). The noise may therefore be larger
+    for longer passes, regardless of which errors the fit minimised. The degrees of freedom of
+    Student's t are those that such variances would have under equal noise (Bell and McCaffrey,
+    2002), so few rows yield wide limits. In tests, bootstrap percentile intervals were too wide for
+    8 or 12 rows and too narrow for 40 rows.
 
     If the rows do not determine a coefficient, its lower limit is 0. Its upper limit is the largest
     value for which the coefficient's own term does not exceed the predicted time of any row.

@@ -37,16 +37,19 @@ READERS = (
     (sglang.KEYS, lambda fields: [sglang.sglang_run(fields)]),
     (vllm.KEYS, lambda fields: [vllm.vllm_run(fields)]),
 )
-"""Pairs of the fields that identify a program's results and the function that reads the results."""
+"""Pairs of identifying fields and a reader function, one pair for each program.
+
+The fields identify the JSON results of a program, and the function reads these results.
+"""
 
 TABLES = (
     (console.KEYS, console.console_runs),
     (speculators.KEYS, speculators.perf_runs),
     (vllm.KEYS, vllm.summary_runs),
 )
-"""Pairs of the strings that identify a program's tables and the function that reads the tables.
+"""Pairs of identifying strings and a reader function, one pair for each kind of table.
 
-The strings occur in the first line. All other tables are read by `csv_runs`.
+The strings occur in the first line of a table. All other tables are read by `csv_runs`.
 """
 
 _HEAD = 4096

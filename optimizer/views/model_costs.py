@@ -1,4 +1,4 @@
-"""The costs of a model under both cost models.
+"""The costs of a model under the papers' cost model and under the exact cost model.
 
 The costs are returned as JSON-compatible data or printed as a table.
 """
