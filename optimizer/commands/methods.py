@@ -1,4 +1,4 @@
-"""The command `specopt methods`."""
+"""The command `specopt methods`, which lists the methods for a problem or a kind."""
 
 from __future__ import annotations
 
