@@ -107,7 +107,7 @@ class Auto(Method):
     def plain_plans(self, problem: Any) -> Iterable[Plan]:
         """Return simple plans that are computed without compiled code.
 
-        The best of these plans is the result if compilation uses up the time limit.
+        They provide a result if compilation uses up the time limit.
         """
         return ()
 

@@ -1,5 +1,4 @@
-"""Simulation of a plan with random acceptances or of a scheduling policy, which yields the
-distribution of the latency.
+"""Simulation of the latency of a plan with random acceptances, or of a scheduling policy.
 
 The policies are in the module `policies`. When a plan is replayed, a task leaves as soon as it
 reaches its own output length O_k. The current phase of the plan determines the batches, their order

@@ -1,9 +1,9 @@
 """A binary min-heap of (moment, number) pairs.
 
-A pair is called an event, because simulations use the heap as an event queue. Other methods use it
-to select the largest gains or the smallest losses. Entry 0 is the event with the smallest moment.
-If several events have the same moment, the event with the smallest number comes first. The heap
-occupies the first `size` entries of two arrays, which the caller allocates.
+A pair is called an event, because simulations use the heap as an event queue. Other kernels use it
+to order gains and losses. Entry 0 is the event with the smallest moment. If several events have the
+same moment, the event with the smallest number comes first. The heap occupies the first `size`
+entries of two arrays, which the caller allocates.
 """
 
 from specopt.solvers.kernels.kernel import helper, inlined
