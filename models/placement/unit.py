@@ -1,8 +1,8 @@
 """The judge's model of one verifier unit, which predicts batch sizes and the clients' cycle times.
 
 A *unit* is one machine. It uses continuous batching: a pass starts when the previous pass has
-ended, and includes every waiting client. A client's *cycle* is the time from one of its passes to
-the next in which it is verified. The *period* is the duration of a pass. The equations are in
+ended, and includes every waiting client. A client's *cycle* is the time from the end of one of its
+passes to the end of its next pass. The *period* is the duration of a pass. The equations are in
 `docs/kinds/placement.md`.
 """
 
