@@ -344,8 +344,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return Evaluation(tokens / seconds, terms)
 
     def violations(self, plan: DraftControlPlan) -> list[str]:
-        """Return a message for each state in which the draft length is outside the allowed range.
-        """
+        """Return a message for each state in which the draft length is outside the allowed range."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if found:

@@ -108,8 +108,7 @@ class TabledRuntime(Checked):
 
     @cached_property
     def grid(self) -> MeasuredPasses:
-        """Interpolant for the times in the table. The spread of repeated measurements is ignored.
-        """
+        """Interpolant for the times in the table. The spread of repeated measurements is ignored."""
         return MeasuredPasses.from_table(replace(self.passes, spread=None), "passes")
 
     @property

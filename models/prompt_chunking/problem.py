@@ -2,10 +2,10 @@
 
 The model is that of HAT (paper 4, Sec. 3.3). The device holds the first and last layers of a large
 language model, and the cloud holds the layers between them. The device computes the shallow hidden
-states of its prompt and uploads them one chunk at a time. The cloud's
-pipeline of P stages processes each chunk in a batch with the tokens of other devices, and returns
-the deep hidden states. While a chunk is uploaded, earlier chunks are processed and downloaded.
-Small chunks allow more overlap, but each chunk requires a message and a batch.
+states of its prompt and uploads them one chunk at a time. The cloud's pipeline of P stages
+processes each chunk in a batch with tokens from other devices, and returns the deep hidden states.
+While a chunk is uploaded, earlier chunks are processed and downloaded. Small chunks therefore allow
+more overlap, but each chunk requires a message and a batch.
 """
 
 from __future__ import annotations

@@ -197,8 +197,8 @@ class Rounds:
     probabilities
         Probability of each type of round.
     hit
-        Probability that parallel drafting has already begun the next draft. None means that there
-        is no parallel drafting.
+        Probability that parallel drafting has already begun the next draft. None means 0 for every
+        type.
 
     Raises
     ------
