@@ -82,8 +82,8 @@ def rate_that_yields(
 def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
     """Return the expected number of tokens per round, mu = (1 - a^(S+1)) / (1 - a) (paper 5).
 
-    The acceptance rates a and the numbers of draft tokens S are arrays. The result is accurate to
-    all digits even if a is close to 1.
+    The acceptance rates a and the numbers of draft tokens S are arrays. The result is accurate even
+    if a is close to 1.
 
     Parameters
     ----------

@@ -97,8 +97,8 @@ class AcceptanceLengths(Immutable):
 
     @property
     def max_drafts(self) -> int | None:
-        """Largest K such that the means for all draft lengths from 1 to K are known. The value is
-        None if means are extrapolated, because no length is then too long.
+        """Largest K such that the means for all draft lengths from 1 to K are known. None means
+        that means are extrapolated to all draft lengths.
         """
         if self.extrapolate:
             return None

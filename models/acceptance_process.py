@@ -135,12 +135,13 @@ class AcceptanceProcess(Immutable):
     def modes(self, path_points: int = 500) -> tuple[Floats, Floats]:
         """Return the joint modes of all clients and the long-run frequency of each mode.
 
-        A joint mode is a round of the path combined with a regime for each client.
+        A joint mode is a combination of one of the P rounds in `rates` and a regime for each
+        client.
 
         Parameters
         ----------
         path_points
-            Maximum number of rounds used to represent a drifting path.
+            Maximum number of rounds used to represent drifting rates.
 
         Returns
         -------

@@ -19,8 +19,8 @@ from specopt.models.fields import MAX_TOKENS, Floats, describe, frozen, is_unico
 T = TypeVar("T")
 
 LARGEST = 1e100
-"""Largest time, duration or size that controllers running alongside a server accept. Small
-multiples and sums of such values are still finite.
+"""Maximum value of times, durations and sizes that are passed to controllers running alongside a
+server. Small multiples and sums of such values are still finite.
 """
 
 Key = str | int
@@ -33,7 +33,7 @@ def integer(name: str, value: object, low: int, high: int | None = None) -> int:
     """Return the value if it is an integer from `low` to `high`, and raise an error otherwise.
 
     If `high` is None, there is no upper limit. A limit of MAX_TOKENS or more only guards against
-    typing errors, so the error message mentions such a limit only if the value exceeds the limit.
+    typos, so the error message mentions such a limit only if the value exceeds the limit.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def array(
 
 
 def only_fields(data: Mapping[str, Any], known: Collection[str], where: str) -> None:
-    """Raise an error if JSON-like data contain a field that is not in `known`. The message begins
+    """Raise an error if JSON-like data contains a field that is not in `known`. The message begins
     with `where` and suggests a similar field.
     """
     unknown = sorted(str(key) for key in set(data) - set(known))
@@ -212,8 +212,8 @@ def random_generator(seed: object) -> np.random.Generator:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a real number of Python or NumPy. NaN and infinity count as
-    numbers, but Booleans do not.
+    """Return whether a value is a Python or NumPy real number. NaN and infinity count as numbers,
+    but Booleans do not.
     """
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 

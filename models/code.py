@@ -1,7 +1,7 @@
-"""Functions that identify versions of code, used to detect that code has changed.
+"""Functions that compute identifiers for code, so that changes to the code can be detected.
 
-Source files are identified by a digest. Classes are identified by a string that covers their code,
-the functions that they call, and the constants that they read.
+Source files are identified by a digest. Classes are identified by a string that depends on their
+code, the functions that they call, and the constants that they read.
 """
 
 from __future__ import annotations

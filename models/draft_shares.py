@@ -46,12 +46,16 @@ SLACK = 1e-6
 def share_limits(tokens_per_draft: float, lowest: Floats) -> tuple[Floats, Floats] | None:
     """Return lower and upper bounds on the shares q_1 = 1, q_2, ..., q_J.
 
+    The share q_j is the number of drafts with at least j tokens, divided by the number of drafts
+    with at least j - 1 tokens.
+
     Parameters
     ----------
     tokens_per_draft
         Mean number of tokens per draft T / D, from 1 to J.
     lowest
-        Lower bounds on p_1, ..., p_J. The first entry is ignored.
+        Lower bounds on p_1, ..., p_J, where p_j is the share of the drafts with j - 1 accepted
+        tokens in which token j is accepted as well. The first entry is ignored.
 
     Returns
     -------
@@ -78,17 +82,20 @@ def share_limits(tokens_per_draft: float, lowest: Floats) -> tuple[Floats, Float
 def even_hazards(tokens_per_draft: float, measured: Floats) -> Floats:
     """Return hazards that are consistent with the engine's totals and as equal as possible.
 
-    The hazards are equal from position 2 on, except where p_j requires a larger value. Many other
-    hazards are consistent with the totals, but these are correct if acceptance does not depend on
-    the position. With h_j = max(c, p_j), the shares p_j / h_j decrease from 1 at c = 0 to p_j at c
-    = 1. Bisection finds the value of c at which the shares agree with T / D.
+    The hazard h_j is the probability that token j is accepted, given that it was drafted and all
+    its predecessors were accepted. The hazards are equal from position 2 on, except where p_j
+    requires a larger value. Many other hazards are consistent with the totals, but these are
+    correct if acceptance does not depend on the position. With h_j = max(c, p_j), the shares
+    p_j / h_j decrease from 1 at c = 0 to p_j at c = 1. Bisection finds the value of c at which the
+    shares agree with T / D.
 
     Parameters
     ----------
     tokens_per_draft
         Mean number of tokens per draft T / D, from 1 to J.
     measured
-        Measured products p_1, ..., p_J.
+        Measured values p_1, ..., p_J, where p_j is the share of the drafts with j - 1 accepted
+        tokens in which token j is accepted as well.
     """
     common = bisected(
         lambda hazard: _drafted(np.minimum(1.0, measured / hazard)) > tokens_per_draft
@@ -109,9 +116,11 @@ def yield_limits(
         Mean number of tokens per draft T / D, from 1 to J. The value must be consistent with
         `lowest`.
     lowest
-        Lower bounds on p_1, ..., p_J. The first entry is ignored.
+        Lower bounds on p_1, ..., p_J, where p_j is the share of the drafts with j - 1 accepted
+        tokens in which token j is accepted as well. The first entry is ignored.
     low
-        Lower bounds on P_1, ..., P_J.
+        Lower bounds on P_1, ..., P_J, where P_j is the share of all drafts in which token j is
+        accepted.
     high
         Upper bounds on P_1, ..., P_J.
     """

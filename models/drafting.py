@@ -6,9 +6,9 @@ the first rejection are wasted. After each draft token, a predictor computes a s
 distribution of the score is assumed to depend only on whether the token is accepted, is the first
 rejection, or follows the first rejection.
 
-A token must be drafted before its score is known. If the predictor expects a token to be rejected,
-Eq. 25 does not send the token, although sending it would not cost any drafting time. The option
-`sends_flagged` sends the token.
+A token must be drafted before its score is known. In Eq. 25, the first token that the predictor
+expects to be rejected is not sent, although sending it would not cost any drafting time. With the
+option `sends_flagged`, this token is sent.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ class BinaryPredictor(Checked):
 
     @property
     def scores(self) -> Scores:
-        """The same predictor with two score bins: 0 for "rejected" and 1 for "accepted"."""
+        """Equivalent score distributions with two bins: bin 0 means "rejected" and bin 1 means
+        "accepted".
+        """
         return Scores(
             accepted=_bits(1.0 - self.false_reject),
             first_rejection=_bits(self.false_accept),
@@ -163,7 +165,8 @@ def first_flag_round(
     predictor
         Rejection predictor.
     sends_flagged
-        Whether to also send the token that is predicted to be rejected. Eq. 25 does not send it.
+        Whether to also send the token that is predicted to be rejected. In Eq. 25, this token is
+        not sent.
 
     Examples
     --------

@@ -32,7 +32,7 @@ quote names of any length from files.
 
 
 class SpecoptError(Exception):
-    """Base class of all exceptions that specopt raises deliberately."""
+    """Base class for all exceptions that specopt raises deliberately."""
 
     def __str__(self) -> str:
         return shortened(super().__str__(), MAX_CHARACTERS)

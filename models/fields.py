@@ -64,10 +64,11 @@ names are shortened.
 
 @dataclass(frozen=True)
 class Column:
-    """Annotation for an array field, which specifies the type of the entries and a label, `size`.
+    """Annotation for an array field.
 
-    All columns of an object that have the same label must have the same length. The empty label is
-    treated in the same way. The array must have at least `minimum_size` entries.
+    The annotation specifies the type of the entries (`item`), a label (`size`) and the minimum
+    length (`minimum_size`). All arrays of an object that have the same label must have the same
+    length, including arrays with the empty label.
     """
 
     item: Any
@@ -76,8 +77,8 @@ class Column:
 
 
 class Immutable:
-    """Base class for dataclasses of immutable values. Their arrays are read-only. Copying and
-    unpickling call the constructor, so that the checks are repeated.
+    """Base class for immutable dataclasses. Their arrays are read-only. Copying and unpickling call
+    the constructor, so that the checks are repeated.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -111,8 +112,8 @@ def frozen(value: T) -> T:
 
 
 class Custom(Immutable, ABC):
-    """Base class for field values that define their JSON form themselves. Such a form can be more
-    compact than lists of numbers and objects.
+    """Base class for field values with a custom JSON form, which can be more compact than the
+    default form for arrays and objects.
     """
 
     @classmethod
@@ -267,8 +268,10 @@ def dump(obj: Any) -> dict[str, Any]:
 
 
 def json_name(name: str) -> str:
-    """Return the name that a field has in files. A trailing underscore is removed: Python code uses
-    one to distinguish the field's name from a keyword.
+    """Return the name that a field has in files.
+
+    If this name is a Python keyword, the name in the code has a trailing underscore, which is
+    removed.
     """
     return name.rstrip("_")
 
@@ -399,9 +402,9 @@ def describe(value: object) -> str:
 def printable(text: str, limit: int = 400) -> str:
     """Return a string in a form that is safe to print on a single line.
 
-    Nonprintable characters are escaped, and a long string is shortened to about `limit` characters
-    by removing its middle. Names in files may contain arbitrary characters, including terminal
-    escape sequences.
+    Nonprintable characters are escaped, and a long string is shortened to at most `limit`
+    characters by removing its middle. Names in files may contain arbitrary characters, including
+    terminal escape sequences.
 
     Examples
     --------

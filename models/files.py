@@ -1,4 +1,4 @@
-"""Functions that read and write files of problems, results and workloads.
+"""Functions that read and write files that contain problems, results or workloads.
 
 Unknown fields and invalid values are rejected. A file is either written completely or not changed.
 """
@@ -145,7 +145,7 @@ class _ResultFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def result_from_dict(data: Mapping[str, Any]) -> Result:
-    """Build a result from JSON-like data. Only the fields `format`, `kind` and `plan` are required."""
+    """Build a result from JSON-like data. Only `format`, `kind` and `plan` are required fields."""
     kind = data.get("kind")
     plan_type = problem_type(kind).plan_type
     body = strip_header(data, str(kind))
@@ -347,7 +347,7 @@ def _umask() -> int:
 
 
 def refuse_constant(name: str) -> float:
-    """Raise an error for NaN and infinity. Pass this function as `parse_constant` to `json.loads`."""
+    """Raise an error for NaN and infinity. Pass this as `parse_constant` to `json.loads`."""
     raise ValueError(f"{name} is not a valid JSON number")
 
 

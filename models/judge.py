@@ -52,7 +52,7 @@ class Report(Shown):
 
 
 class Proof(NamedTuple):
-    """The conclusion from comparing a claimed bound with a plan's objective value.
+    """The result of comparing a claimed bound with a plan's objective value.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ LATE: dict[str, str] = {}
 
 
 def late(name: str) -> Callable[..., Any]:
-    """Import and return the registered function that is called `name`."""
+    """Import the function that is registered under `name`, and return it."""
     found: Callable[..., Any] = getattr(import_module(LATE[name]), name)
     return found
 

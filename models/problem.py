@@ -132,7 +132,7 @@ class Filed(Immutable):
     kind: ClassVar[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the object as JSON-like data. Fields that have their default values are omitted."""
+        """Return the object as JSON-like data. Fields with their default values are omitted."""
         return {"format": FORMAT, "kind": self.kind, **dump(self)}
 
     @classmethod
@@ -206,7 +206,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
             )
 
     def expect_fit(self, plan: object) -> None:
-        """Raise `InvalidInput` if `plan` is not a plan that this problem's equations can evaluate."""
+        """Raise `InvalidInput` if `plan` is not a plan that this problem can evaluate."""
         self.expect_plan(plan)
         for defect in self._defects(plan):
             raise InvalidInput(defect)
@@ -397,7 +397,7 @@ def canonical_json(data: Mapping[str, Any]) -> bytes:
 
 
 def _needs_no_exponent(column: list[Any]) -> bool:
-    """Return whether all numbers in a list, or in a list of lists, are written without exponents."""
+    """Return whether all numbers in a list or a nested list are written without exponents."""
     if not isinstance(column[0], (int, float, list)):
         return False
     try:

@@ -38,7 +38,9 @@ UNITS = {
     "watts": "W",
     "spread": "s",
 }
-"""Mapping from the last word of a field's name, before any "_per_", to the field's unit."""
+"""Mapping from words to units. A field's unit is determined by the last word of its name or, if the
+name contains "_per_", by the last word of each part.
+"""
 
 COUNTS = ("pipeline_length",)
 """Names of fields that have no unit, although their last word is a key of `UNITS`."""

@@ -56,7 +56,7 @@ DRAFTING_FIELDS = (
     "acceptance_rate",
     "max_speculation_length",
 )
-"""Names of the fields that every mechanism requires except autoregressive decoding."""
+"""Names of the fields that are required unless decoding is autoregressive."""
 
 SHORTEST_SECONDS, LONGEST_SECONDS = 1e-100, 1e100
 """Minimum and maximum durations in seconds. Problems with durations outside these limits are

@@ -15,7 +15,9 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe, refuse_denormal
 
 BLOCKS = ("dflash", "dspark", "domino", "p-eagle", "peagle", "pard", "medusa")
-"""Substrings that identify drafters that draft a whole block in one pass, by their names."""
+"""Substrings of drafter names. A drafter whose name contains one of them drafts a whole block in
+one pass.
+"""
 
 MAX_CONCURRENCY = 65_536
 MAX_DRAFTS = 1_000
@@ -54,14 +56,14 @@ class Condition:
 
 @dataclass(frozen=True, order=True)
 class Setup:
-    """A configuration of the engine's drafting, except for the draft length.
+    """A drafting configuration of the engine, without the draft length.
 
     Parameters
     ----------
     drafter
         Name of the drafter. The name is empty if there is only one drafter.
     mode
-        Way in which the engine chooses draft lengths. In mode "fixed", every draft has the
+        Rule by which the engine chooses draft lengths. In mode "fixed", every draft has the
         configured length. In other modes, such as "adaptive", the configured length is a maximum.
     topk
         Number of candidates per position. Drafts are trees if this number is greater than 1.
@@ -167,8 +169,8 @@ class Sweep:
     notes
         Remarks that are shown to the user, for example about rows that were omitted.
     zero_is_none
-        Whether `with_none` has replaced missing runs without speculation by runs with draft length
-        0.
+        Whether `with_none` has used runs with draft length 0 in place of missing runs without
+        speculation.
     relative
         Draft length that `with_none` has chosen as the baseline because there are no runs without
         speculation. None means that such runs exist or that no baseline has been chosen.

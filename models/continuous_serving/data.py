@@ -89,7 +89,9 @@ class ContinuousServingPlan(ServingPlan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ContinuousServingData(ServingData[ContinuousServingPlan]):
-    """The fields of a problem; see `ContinuousServingProblem` for their documentation."""
+    """Base class with the fields of `continuous-serving` problems. The fields are documented in
+    `ContinuousServingProblem`.
+    """
 
     plan_type = ContinuousServingPlan
 

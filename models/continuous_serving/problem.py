@@ -41,7 +41,7 @@ class ContinuousServingProblem(ContinuousServingData):
         Uplink bandwidth B_w in hertz, shared by all tasks.
     embedding_bits_per_token
         Number lambda of bits sent per input token. None means 16 times the sum of the hidden sizes
-        of all models in the mechanism.
+        of all models that the mechanism uses.
     draft
         Shape of the draft model. None is allowed for autoregressive decoding.
     verify
@@ -68,14 +68,14 @@ class ContinuousServingProblem(ContinuousServingData):
     output_samples
         Equally likely samples of the output lengths, one row per sample.
     max_output_tokens
-        Maximum output length O_max; None means the largest output length.
+        Maximum output length O_max. None means the largest output length.
     mechanism
         Mechanism: "pipelined", "sequential" or "autoregressive"; "any" lets the plan choose.
     arrival_seconds
         Arrival time of each task, in seconds. None means that all tasks arrive together and that
         decoding starts only after every input is uploaded.
     regroup_seconds
-        Time in seconds that each sequence moved to another batch adds to a stage.
+        Time in seconds by which moving a sequence to another batch prolongs a stage.
     objective
         Objective to minimise: "makespan" is the time until the last task has finished, and
         "mean_latency" is the mean time from a task's arrival to its completion.

@@ -9,7 +9,7 @@ the batches. A *run* is a group of tasks that a step processes together. The rul
   Eq. 13-14, where g_k is the number of tokens that task k has gained so far.
 * A step with speculation length l adds L(alpha_k, l) to g_k. A task finishes with the first step in
   which g_k reaches its output length Q_k, up to a relative error of 1e-12.
-* The memory for each run is computed from its number of tasks times the longest length,
+* Each run needs KV-cache memory for its number of tasks times the longest length,
   max_k (I_k + min(Q_k, g_k after the step)).
 * If `min_speculation_length` is 0, a batch may stop drafting for a while. The batch then has no
   draft stage and uses only the verify model's memory. The next draft pass processes all tokens that
@@ -39,11 +39,13 @@ ROUNDING = 1e-12
 """Relative tolerance within which a time or a length counts as reached."""
 
 ENTRIES_AT_ONCE = 1 << 17
-"""Maximum product of tasks and decoding steps in one block. A larger value needs more memory."""
+"""Maximum number of entries in a block's arrays, which have one row per decoding step and one
+column per task. A larger value needs more memory.
+"""
 
 STEPS_TO_ARRIVAL = 64
-"""Maximum number of steps in a block as long as some task is not ready. The steps after a task
-becomes ready are discarded, so longer blocks may waste work.
+"""Maximum number of steps in a block while some task is not ready. The steps after a task becomes
+ready are discarded, so longer blocks may waste work.
 """
 
 MAX_LISTED_RUNS = 1_000_000
@@ -266,8 +268,8 @@ class _Run:
             self.stretches.append(Stretch(*times, self.step + begin, self.step + end - 1, *shape))
 
     def _enter_phase(self) -> bool:
-        """Enter the phase that contains this step. Return whether this step begins a phase other
-        than the first.
+        """Enter the phase that contains the current step. Return whether the step begins a phase
+        other than the first.
         """
         phases, before = self.plan.phases, self.phase
         while self.phase + 1 < len(phases) and phases[self.phase + 1].first_step <= self.step:
@@ -351,8 +353,8 @@ class _Run:
     def _add_regrouping(
         self, runs: list[Ints], first: Truths, lengths: Ints, draft: Floats, verify: Floats
     ) -> None:
-        """Add the time for moving sequences to other batches to the stage durations in the first
-        step of the block. The arrays `draft` and `verify` are modified in place.
+        """Prolong the stages in the block's first step by the time for moving sequences between
+        batches. The stage durations `draft` and `verify` are modified in place.
         """
         for run in np.flatnonzero(~first):
             moved = len(runs[run]) - int(np.bincount(self.batch_before[runs[run]]).max())
@@ -410,8 +412,8 @@ class _Run:
                     self._limit(which, int(batches[run]), float(needed[run]), limit)
 
     def _limit(self, which: str, batch: int, needed: float, limit: float) -> None:
-        """Record a violation if a batch needs more bytes of memory than the limit for the draft or
-        verify model.
+        """Record a violation if `needed` exceeds `limit`. Both are in bytes, and `which` is the
+        model ("draft" or "verify") to whose memory the limit applies.
         """
         if exceeds(needed, limit):
             sentence = f"phases[{self.phase}].batches[{batch}]: {too_much(needed, which, limit)}"

@@ -119,9 +119,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         return Evaluation(float((w * expected_tokens(a, S)).sum()), terms)
 
     def violations(self, plan: DraftAllocationPlan) -> list[str]:
-        """Return a message if the plan exceeds the budget and for each client whose limit it
-        exceeds.
-        """
+        """Return messages about the clients' limits and the budget, if the plan exceeds them."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if found:

@@ -134,7 +134,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         Verification time T_LLM in seconds: one number for all draft lengths, or one number for each
         draft length from 0 to the maximum.
     draft_lengths
-        Minimum and maximum draft length. Both are allowed.
+        Pair of the minimum and the maximum draft length.
     resolutions
         Allowed lattice resolutions l (Eq. 5), which must be distinct.
     states
@@ -286,8 +286,8 @@ class DraftControlProblem(Problem[DraftControlPlan]):
     def iteration_seconds(self, state: int, choice: DraftChoice) -> float:
         """Return the duration of an iteration, in seconds (Eq. 7-9).
 
-        The message that reports the number of accepted tokens is ceil(log2(L + 1)) bits long (Eq.
-        8), because this number has L + 1 possible values.
+        In Eq. 8, the number of accepted tokens is encoded in ceil(log2(L + 1)) bits, because it has
+        L + 1 possible values.
 
         Parameters
         ----------
@@ -344,7 +344,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return Evaluation(tokens / seconds, terms)
 
     def violations(self, plan: DraftControlPlan) -> list[str]:
-        """Return a message for each state in which the draft length is outside the allowed range."""
+        """Return a message for each state whose draft length is outside the allowed range."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if found:

@@ -112,7 +112,7 @@ class Transitions(IntegerTable):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoundClass(Checked):
-    """A hidden class of rounds, in which tokens have the same acceptance rates.
+    """A hidden class of rounds that have the same acceptance rates.
 
     Parameters
     ----------

@@ -238,7 +238,9 @@ class Schedule(Custom):
 
     @classmethod
     def of(cls, shares: Sequence[float] | Floats, allocations: Sequence[Any] | Ints) -> Self:
-        """Build a schedule from shares and full allocations, given as one row per entry."""
+        """Build a schedule from the shares and full allocations of its entries. `allocations` has
+        one row per entry and one column per client.
+        """
         table = np.asarray(allocations, np.int64)
         count, size = table.shape
         return cls(
@@ -527,7 +529,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         )
 
     def utility(self, goodput: Floats) -> float:
-        """Return the utility of the clients' rates, which must be positive."""
+        """Return the utility of the clients' goodput rates, which must be positive."""
         if self.fairness == 1.0:
             return float((self.weight * np.log(goodput)).sum())
         power = 1.0 - self.fairness

@@ -78,7 +78,7 @@ class GoodputWorkload(Workload):
         object.__setattr__(self, "problem", problem)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the workload as JSON-like data. The data contain the process's rates and
+        """Return the workload as JSON-like data. The data contains the process's rates and
         transition matrix, and the limits that the clients share.
         """
         shared = {name: value for name, value in self.problem.to_dict().items() if name in SHARED}

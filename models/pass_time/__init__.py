@@ -4,7 +4,7 @@
 form                module                 duration of a pass
 ==================  =====================  =======================================================
 linear, pieces      `lines`                c1 F b + c2 for F operations per sequence and b sequences
-linear, pieces      `form`                 the same, but possibly with a slope per token
+linear, pieces      `form`                 the same, or with a slope per token
 estimator           `additive`             c + sum of w_i, with a weight w_i per request (paper 2)
 knots               `knots`                piecewise linear in the tokens of a batch (paper 4)
 fitted              `fitted`               a fitted form with limits, misfit and measured ranges

@@ -33,13 +33,13 @@ class Work(ABC):
 
     @abstractmethod
     def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return the features of passes along the last axis of an array. The features listed in
-        `ranged` come first.
+        """Return an array that contains the features of each pass along its last axis. The features
+        listed in `ranged` come first.
         """
 
     def upper_features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return upper bounds on the features, in the same format. A fit may have counted more work
-        per pass than `features` does.
+        """Return upper bounds on the features in the format of `features`. They are used for upper
+        estimates, because a fit may have counted more work per pass than `features` does.
         """
         return self.features(batch, new_tokens, cached_tokens)
 
@@ -188,8 +188,8 @@ class FittedPasses(PassTime):
         return times("fitted")
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Return a mask of the passes whose batch size, context and features are within the
-        measured ranges, up to rounding.
+        """Return a Boolean mask that is true for passes whose batch size, context and features are
+        within the measured ranges, up to rounding.
         """
         found = self.work.features(batch, new_tokens, cached_tokens)
         sizes = dict(zip(self.work.ranged, np.moveaxis(found, -1, 0), strict=False)) | {

@@ -47,7 +47,9 @@ class LinearRuntime(Checked):
 
     @property
     def pieces(self) -> tuple[LinearRuntime, ...]:
-        """Linear functions whose maximum is the runtime. A linear runtime is its own only piece."""
+        """Linear functions whose maximum is the runtime. The only piece of a linear runtime is the
+        runtime itself.
+        """
         return (self,)
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
@@ -108,7 +110,7 @@ class TabledRuntime(Checked):
 
     @cached_property
     def grid(self) -> MeasuredPasses:
-        """Interpolant for the times in the table. The spread of repeated measurements is ignored."""
+        """Interpolant for the table's times. The spread of repeated measurements is ignored."""
         return MeasuredPasses.from_table(replace(self.passes, spread=None), "passes")
 
     @property

@@ -52,8 +52,8 @@ PIECE = tuple(Piece.__dataclass_fields__)
 class PassPieces(Custom):
     """The duration of a pass as the maximum of several pieces. The JSON form is a list of objects.
 
-    A pass with b sequences, m new tokens and c cached tokens takes o + s_b b + s_m m + s_c c
-    according to each piece.
+    Each piece is an affine function o + s_b b + s_m m + s_c c of the numbers of sequences b, new
+    tokens m and cached tokens c.
 
     Parameters
     ----------

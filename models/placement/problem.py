@@ -282,7 +282,8 @@ class PlacementProblem(Problem):
         Objective. "goodput" is the weighted number of tokens per second, and "fair" is the weighted
         sum of the logarithms of the clients' rates. "capacity" is the share of clients that are
         served at their minimum rates, in the class in which this share is smallest. "cost" is the
-        price per second and "energy" is the power of all machines that the plan uses.
+        price per second of all machines that the plan uses. "energy" is the power of these machines
+        and of the devices that draft.
     draft_pools
         Pools of machines that can draft for many clients.
     bits_per_draft_token
@@ -438,8 +439,8 @@ class PlacementProblem(Problem):
 
     @classmethod
     def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
-        """Return an objective value in a form that is easy to interpret. This is the weighted
-        geometric mean of the rates if the objective is "fair", and `value` otherwise.
+        """Return the value from which relative gaps are computed. This is the weighted geometric
+        mean of the rates if the objective is "fair", and the objective value itself otherwise.
         """
         return math.exp(min(700.0, value / scale[1])) if scale and scale[1] else value
 
@@ -546,9 +547,9 @@ class PlacementProblem(Problem):
         )
 
     def pool_seconds(self, plan: PlacementPlan, index: int, draft_tokens: int) -> float:
-        """Return the time in which a draft group drafts `draft_tokens` tokens for a client, in
-        seconds. All clients of the unit are assumed to request drafts at the same time, while
-        another pass is still running.
+        """Return the time that a draft group takes to draft `draft_tokens` tokens for a client, in
+        seconds. All clients of a unit are assumed to request drafts at the same time, while another
+        pass is still running.
         """
         served = plan.draft_groups[index]
         drafter = self.drafter[served.drafter]
@@ -772,7 +773,9 @@ def _pooled(plan: PlacementPlan, index: int) -> list[Served]:
 
 
 def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycles]) -> Evaluation:
-    """Evaluate a plan. `runs` contains the predicted cycles for each of the plan's groups."""
+    """Return the evaluation of a plan. `runs` contains the predicted cycles for each of the plan's
+    groups.
+    """
     served: dict[str, list[dict[str, Any]]] = {one.name: [] for one in problem.classes}
     busy: dict[str, list[tuple[int, Cycles]]] = {one.name: [] for one in problem.verifiers}
     goodput, fair, watts, tokens = [], [], [], []

@@ -59,11 +59,11 @@ class Entry:
     held: float = 0.0
 
     def away_seconds(self, period: float) -> tuple[Floats, Floats]:
-        """Return the time between a client's result and its next draft's arrival at the verifier.
+        """Return the time from the end of a client's pass until its next draft reaches the unit.
 
-        Both arrays are in seconds and have one entry per value of `trips`. The first array applies
-        if the tokens drafted ahead are used (a hit), and the second array applies otherwise (a
-        miss).
+        The result is a pair of arrays, in seconds, with one entry per value of `trips`. The first
+        array applies if the tokens drafted ahead are used (a hit), and the second array applies
+        otherwise (a miss).
         """
         hit = self.trips + np.maximum(0.0, self.ahead_seconds - (period + self.trips))
         return hit, self.trips + self.drafting_seconds

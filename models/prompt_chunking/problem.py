@@ -81,10 +81,11 @@ class ChunkTimes:
 
 
 class _ChunkEvents(NamedTuple):
-    """Times of one chunk in seconds, mostly as in `ChunkTimes`.
+    """Times at which one chunk uses each resource, in seconds since the start of the request.
 
     `start` is the time at which the first stage starts to process the chunk, `busy` is the duration
-    on each stage, and `processed` is the time at which the last stage ends.
+    on each stage, and `processed` is the time at which the last stage ends. All other fields have
+    the same meaning as in `ChunkTimes`.
     """
 
     tokens: int
@@ -114,7 +115,7 @@ class _StagesInTurn:
 
 
 class _LongestWay:
-    """Pipeline model that computes when chunks leave the last stage by a closed form.
+    """Pipeline model that computes when chunks leave the last stage with a closed form.
 
     A chunk must take the same time, called `busy`, on every stage. The recursion f_q = max(f_{q-1},
     f_q of the previous chunk) + busy describes the longest path through the grid of chunks and
@@ -178,10 +179,10 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     head_seconds
         Computation time of the device's last layers in seconds, once per prompt.
     wait
-        Whether each chunk waits for the running batch, for w = g(mu) / P. With "serial", the chunk
-        waits at the first stage before its processing starts, as Eq. 3 assumes. With "overlap", the
-        wait begins at the chunk's arrival and overlaps with the processing of the previous chunk.
-        With "none", chunks do not wait.
+        Way in which each chunk waits for the batch that is running, for a time w = g(mu) / P. With
+        "serial", the chunk waits at the first stage before its processing starts, as Eq. 3 assumes.
+        With "overlap", the wait begins at the chunk's arrival and overlaps with the processing of
+        the previous chunk. With "none", chunks do not wait.
     download
         Tokens whose deep hidden states are downloaded: every token ("all") or only the last token
         ("last").

@@ -52,8 +52,8 @@ MAX_COUNTED_TOKENS = 10_000
 """Maximum output length for which the distribution of a response's number of rounds is computed."""
 
 ENTRIES_AT_ONCE = 1 << 15
-"""Maximum product of samples or batches and decoding steps that the judge processes together.
-Arrays of this size fit in the processor's cache.
+"""Maximum number of entries in the judge's arrays, which have one row per batch or sample and one
+column per decoding step. Arrays of this size fit in the processor's cache.
 """
 
 
@@ -93,7 +93,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         Uplink bandwidth B_w in hertz, shared by all tasks.
     embedding_bits_per_token
         Number lambda of bits sent per input token. None means 16 times the sum of the hidden sizes
-        of all models in the mechanism.
+        of all models that the mechanism uses.
     draft
         Shape of the draft model. None is allowed for autoregressive decoding.
     verify
@@ -182,8 +182,8 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         Raises
         ------
         InvalidInput
-            If a field is unknown, missing, of the wrong type or outside its domain. The message for
-            the field `batching` refers to `continuous-serving`.
+            If a field is unknown, missing, of the wrong type or outside its domain. If the unknown
+            field is `batching`, the message suggests the kind `continuous-serving`.
         """
         if isinstance(data, Mapping) and "batching" in data:
             raise InvalidInput(

@@ -1,9 +1,9 @@
 """Verification batching: choose the requests that a verifier processes next (paper 2).
 
-The problem is one dispatch epoch t_k of problem (13)-(15). The batch with the largest expected
-number of verified tokens is sought. The batch must fit in the memory M(t_k) and finish by the
-deadlines of all its requests. If a request would miss its deadline even when verified alone, that
-is, if c + w_i > d_i - now, no feasible batch contains the request.
+The problem is one dispatch epoch t_k of problem (13)-(15). The objective is to maximise the
+expected number of verified tokens in the batch. The batch must fit in the memory M(t_k) and finish
+by the deadlines of all its requests. If a request would miss its deadline even when verified alone,
+that is, if c + w_i > d_i - now, no feasible batch contains the request.
 """
 
 from __future__ import annotations

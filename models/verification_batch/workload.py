@@ -62,7 +62,7 @@ class VerificationWorkload(Workload):
     Parameters
     ----------
     class_speeds
-        Required speed tau of every class, in tokens per second.
+        Required speed tau of responses in each class, in tokens per second.
     class_shares
         Share of devices in each class. The shares sum to 1.
     estimator
