@@ -107,7 +107,7 @@ class AcceptanceLengths(Immutable):
 
     @property
     def has_limits(self) -> bool:
-        """Whether any confidence limit differs from its mean."""
+        """Whether any confidence limit differs from the corresponding mean."""
         return bool((self.lower < self.upper).any())
 
     def expected_tokens(self, longest: int, which: str = "rates") -> Floats:

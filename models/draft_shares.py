@@ -52,7 +52,7 @@ def share_limits(tokens_per_draft: float, lowest: Floats) -> tuple[Floats, Float
     Parameters
     ----------
     tokens_per_draft
-        Mean number of tokens per draft T / D, from 1 to J.
+        Mean number of tokens per draft T / D, between 1 and the number J of draft positions.
     lowest
         Lower bounds on p_1, ..., p_J, where p_j is the share of the drafts with j - 1 accepted
         tokens in which token j is accepted as well. The first entry is ignored.
@@ -92,7 +92,7 @@ def even_hazards(tokens_per_draft: float, measured: Floats) -> Floats:
     Parameters
     ----------
     tokens_per_draft
-        Mean number of tokens per draft T / D, from 1 to J.
+        Mean number of tokens per draft T / D, between 1 and the number J of draft positions.
     measured
         Measured values p_1, ..., p_J, where p_j is the share of the drafts with j - 1 accepted
         tokens in which token j is accepted as well.
@@ -113,8 +113,8 @@ def yield_limits(
     Parameters
     ----------
     tokens_per_draft
-        Mean number of tokens per draft T / D, from 1 to J. The value must be consistent with
-        `lowest`.
+        Mean number of tokens per draft T / D, between 1 and the number J of draft positions. The
+        value must be consistent with `lowest`.
     lowest
         Lower bounds on p_1, ..., p_J, where p_j is the share of the drafts with j - 1 accepted
         tokens in which token j is accepted as well. The first entry is ignored.

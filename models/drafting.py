@@ -152,9 +152,9 @@ def first_flag_round(
 ) -> ExpectedRound:
     """Return the mean numbers of tokens in a round that stops at the first predicted rejection.
 
-    The means have closed forms (Eq. 25-26). Let p = alpha (1 - g), q = (1 - alpha) f and S(x, n) =
-    (1 - x^n)/(1 - x). Then E[N] = p S(p, Kmax) and E[W] = q sum over j < Kmax of h^j S(p, Kmax -
-    j).
+    The means have closed forms (Eq. 25-26), in which f, g and h are the predictor's probabilities
+    (see `BinaryPredictor`). Let p = alpha (1 - g), q = (1 - alpha) f and S(x, n) = (1 - x^n)/(1 -
+    x). Then E[N] = p S(p, Kmax) and E[W] = q sum over j < Kmax of h^j S(p, Kmax - j).
 
     Parameters
     ----------

@@ -388,7 +388,9 @@ def without_numpy(value: object) -> object:
 
 
 def describe(value: object) -> str:
-    """Return a description of a value for error messages, which has at most 60 characters."""
+    """Return a description of a value that error messages can quote. The description has at most 60
+    characters.
+    """
     try:
         text = repr(value)
     except (

@@ -204,8 +204,8 @@ def _refuse_infinite(data: object, where: str) -> None:
 
 
 def to_json(data: Mapping[str, Any]) -> str:
-    """Return a mapping as a JSON document that has one line per top-level field. Long arrays
-    therefore do not lead to long files.
+    """Return a mapping as a JSON document that has one line per top-level field, so that even long
+    arrays occupy a single line.
     """
     lines = (f" {json_text(key)}: {json_text(value)}" for key, value in data.items())
     return "{\n" + ",\n".join(lines) + "\n}"

@@ -1,6 +1,6 @@
 """The judge, which checks results independently of the methods that computed them.
 
-It computes a plan's objective and constraint violations from the problem's data alone.
+The judge computes a plan's objective value and constraint violations from the problem's data alone.
 """
 
 from __future__ import annotations

@@ -20,7 +20,9 @@ ROW_TOLERANCE = 1e-9
 """Maximum absolute difference between 1 and the sum of a row of a transition matrix."""
 
 BLOCK = 64
-"""Number of states that are eliminated together. The number affects only the running time."""
+"""Number of states that `stationary_distribution` eliminates together. The number affects only the
+running time.
+"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -246,7 +246,7 @@ class PositionAcceptance(Immutable):
 
     @property
     def has_limits(self) -> bool:
-        """Whether any confidence limit differs from its rate."""
+        """Whether any confidence limit differs from the corresponding rate."""
         return bool((self.lower < self.upper).any())
 
     @property

@@ -71,8 +71,8 @@ SMALLEST_SHARE = 1e-201
 TaskShares = Given[Annotated[Floats, Column(float)], FloatsLike]
 TaskRates = Given[OpenUnit | Rates | None, float | FloatsLike | Rates | None]
 Samples = Given[TokenSamples | None, TokenSamples | Sequence[IntsLike] | Ints | None]
-"""Types of fields in serving problems and plans. The subclasses for the two kinds declare these
-fields again. Otherwise, mypy would infer the wrong type when such a field is read.
+"""Types of fields in serving problems and plans. Subclasses declare fields of these types again.
+Otherwise, mypy would infer the wrong type when such a field is read.
 """
 
 
@@ -113,8 +113,8 @@ def too_much(needed: float, which: str, limit: float) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingPlan(Plan):
-    """Base class for plans of serving problems, with the fields that both kinds have in common. The
-    fields are documented in the subclasses.
+    """Base class for plans of `serving-latency` and `continuous-serving` problems, with the fields
+    that they have in common. The fields are documented in the subclasses.
     """
 
     speculation_length: NonNegativeInt
@@ -127,8 +127,8 @@ S = TypeVar("S", bound=ServingPlan, covariant=True)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingData(Problem[S]):
-    """Base class for serving problems, with the fields that both kinds have in common. The fields
-    are documented in the subclasses.
+    """Base class for `serving-latency` and `continuous-serving` problems, with the fields that they
+    have in common. The fields are documented in the subclasses.
     """
 
     sense: ClassVar[Sense] = "minimize"
@@ -230,7 +230,9 @@ class ServingData(Problem[S]):
                 )
 
     def shared_fields(self) -> dict[str, Any]:
-        """Return the fields that both kinds have in common, as a mapping from names to values."""
+        """Return the fields that `serving-latency` and `continuous-serving` problems have in
+        common, as a mapping from names to values.
+        """
         return {field.name: getattr(self, field.name) for field in fields(ServingData)}
 
     @property

@@ -49,7 +49,7 @@ ready are discarded, so longer blocks may waste work.
 """
 
 MAX_LISTED_RUNS = 1_000_000
-"""Maximum total number of runs for which a simulation records stretches."""
+"""Maximum total number of runs in a simulation that records its course as `Stretch` objects."""
 
 
 @dataclass(frozen=True)

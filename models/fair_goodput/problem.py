@@ -214,8 +214,8 @@ class Schedule(Custom):
 
     @cached_property
     def before(self) -> Ints:
-        """Number of draft tokens that the client of each item had in the previous entry. The number
-        is 0 for items in the first entry.
+        """For each item of `clients`, the client's number of draft tokens before the entry that
+        contains the item. The number is 0 for items in the first entry.
         """
         order = np.argsort(self.clients, kind="stable")
         earlier = np.zeros(len(order), np.int64)
@@ -225,7 +225,7 @@ class Schedule(Custom):
 
     @cached_property
     def steps(self) -> Ints:
-        """Change in the client's number of draft tokens at each item of `clients` and `tokens`."""
+        """For each item of `clients`, the change in the client's number of draft tokens."""
         return frozen(self.tokens - self.before)
 
     def allocations(self) -> Iterator[tuple[float, Ints]]:

@@ -76,7 +76,7 @@ class Operations(Work):
         position.
     attends
         Whether attention to cached tokens is counted as operations. If false, cached tokens have a
-        coefficient of their own.
+        separate coefficient.
     """
 
     decoder: Decoder

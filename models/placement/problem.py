@@ -478,7 +478,7 @@ class PlacementProblem(Problem):
     # ------------------------------------------------------------------ the judge
 
     def unit(self, plan: PlacementPlan, group: UnitGroup) -> Cycles:
-        """Return the predicted round times of the clients on one unit of a group, and the unit's
+        """Return the predicted cycle times of the clients on one unit of a group, and the unit's
         load. The plan must match the problem.
         """
         verifier = self.verifier[group.verifier]

@@ -97,7 +97,8 @@ class Cycles:
     Parameters
     ----------
     seconds
-        Duration of a client's cycle in seconds, for each set of identical clients.
+        Time from the end of one of a client's passes to the end of its next pass, in seconds, for
+        each set of identical clients.
     periods
         Duration of a pass in seconds, for each set of identical clients. If the unit is lightly
         loaded, this is the duration of a pass that serves a single client.

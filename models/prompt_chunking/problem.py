@@ -99,7 +99,7 @@ class _ChunkEvents(NamedTuple):
 
 
 class _StagesInTurn:
-    """Pipeline model that computes when chunks leave the last stage by visiting every stage."""
+    """Pipeline model that visits every stage to compute when each chunk leaves the last stage."""
 
     def __init__(self, stages: int) -> None:
         self.free = [0.0] * stages
@@ -115,7 +115,7 @@ class _StagesInTurn:
 
 
 class _LongestWay:
-    """Pipeline model that computes when chunks leave the last stage with a closed form.
+    """Pipeline model that uses a closed form to compute when each chunk leaves the last stage.
 
     A chunk must take the same time, called `busy`, on every stage. The recursion f_q = max(f_{q-1},
     f_q of the previous chunk) + busy describes the longest path through the grid of chunks and

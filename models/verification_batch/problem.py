@@ -68,8 +68,8 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
     request_memory_bytes
         Memory required by each request, in bytes.
     deadline_seconds
-        Time by which a batch with each request must finish (Eq. 12), on the same clock as
-        `now_seconds`.
+        Deadline of each request, in seconds on the same clock as `now_seconds`. A batch must finish
+        by the deadlines of all its requests (Eq. 12).
     estimator
         Estimator for a batch's duration (Eq. 18-19).
     guard_seconds
