@@ -134,8 +134,8 @@ def all_decoding_steps(output_tokens: Ints | Floats, tokens_per_step: Floats | f
 
 
 NEVER = 1e-18
-"""Tail probabilities at or below this value are ignored. A larger value shortens the arrays that
-`round_tails` returns.
+"""`round_tails` stops at the first tail probability at or below this value. A larger value shortens
+the arrays that the function returns.
 """
 
 

@@ -102,7 +102,7 @@ def positive(name: str, value: object) -> float:
 def key_of(name: str, value: object) -> Key:
     """Return the value if it can identify a client, request or task, and raise an error otherwise.
 
-    Valid identifiers are strings and integers of at most 128 bits.
+    Valid identifiers are integers of at most 128 bits, and strings that UTF-8 can encode.
 
     Examples
     --------
@@ -137,13 +137,13 @@ def sequence(name: str, value: object, size: int | None = None) -> list[Any]:
 
 MAX_LISTED = 20
 """Maximum number of choices that an error message lists. If there are more choices, the message
-states only how many there are and suggests a similar name.
+states only how many there are. In both cases, the message suggests a similar name if there is one.
 """
 
 
 def one_of(name: str, value: object, choices: Iterable[T]) -> T:
-    """Return the choice that has the same value and type as `value`. If there is no such choice,
-    raise an error that lists the choices.
+    """Return the choice that has the same value and type as `value`, and raise an error if there is
+    no such choice.
     """
     known = tuple(choices)
     for choice in known:
@@ -187,7 +187,7 @@ def array(
 
 def only_fields(data: Mapping[str, Any], known: Collection[str], where: str) -> None:
     """Raise an error if JSON-like data contains a field that is not in `known`. The message begins
-    with `where` and suggests a similar field.
+    with `where` and lists the known fields.
     """
     unknown = sorted(str(key) for key in set(data) - set(known))
     if unknown:

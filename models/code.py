@@ -26,7 +26,7 @@ def digest_of(sources: Mapping[str, bytes]) -> str:
 
 
 def text_of(classes: Iterable[type[Any]]) -> str:
-    """Return a string that changes whenever the code of the classes changes.
+    """Return a string that describes the code of classes, so that changes can be detected.
 
     The classes need not be defined in files. The string is the same in every process that uses the
     same Python version.

@@ -24,7 +24,7 @@ def parallel_steps(
     cloud_seconds: float,
     draft_seconds: float,
 ) -> int:
-    """Return the number lambda of drafting steps that a device completes during verification.
+    """Return the number lambda of drafting steps that a device can complete during verification.
 
     The number follows Eq. 6. Requests are assumed not to queue in the cloud.
 

@@ -54,8 +54,9 @@ def share_limits(tokens_per_draft: float, lowest: Floats) -> tuple[Floats, Float
     tokens_per_draft
         Mean number of tokens per draft T / D, between 1 and the number J of draft positions.
     lowest
-        Lower bounds on p_1, ..., p_J, where p_j is the share of the drafts with j - 1 accepted
-        tokens in which token j is accepted as well. The first entry is ignored.
+        Lower bounds on p_1, ..., p_J, where p_j is the number of drafts with at least j accepted
+        tokens, divided by the number of drafts with at least j - 1 accepted tokens. The first entry
+        is ignored.
 
     Returns
     -------
@@ -94,8 +95,8 @@ def even_hazards(tokens_per_draft: float, measured: Floats) -> Floats:
     tokens_per_draft
         Mean number of tokens per draft T / D, between 1 and the number J of draft positions.
     measured
-        Measured values p_1, ..., p_J, where p_j is the share of the drafts with j - 1 accepted
-        tokens in which token j is accepted as well.
+        Measured values p_1, ..., p_J, where p_j is the number of drafts with at least j accepted
+        tokens, divided by the number of drafts with at least j - 1 accepted tokens.
     """
     common = bisected(
         lambda hazard: _drafted(np.minimum(1.0, measured / hazard)) > tokens_per_draft
@@ -116,8 +117,9 @@ def yield_limits(
         Mean number of tokens per draft T / D, between 1 and the number J of draft positions. The
         value must be consistent with `lowest`.
     lowest
-        Lower bounds on p_1, ..., p_J, where p_j is the share of the drafts with j - 1 accepted
-        tokens in which token j is accepted as well. The first entry is ignored.
+        Lower bounds on p_1, ..., p_J, where p_j is the number of drafts with at least j accepted
+        tokens, divided by the number of drafts with at least j - 1 accepted tokens. The first entry
+        is ignored.
     low
         Lower bounds on P_1, ..., P_J, where P_j is the share of all drafts in which token j is
         accepted.

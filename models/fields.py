@@ -164,8 +164,8 @@ if TYPE_CHECKING:
     Accepted = TypeVar("Accepted")
 
     class Given(Generic[Held, Accepted]):
-        """Type of a field that stores values of one type and accepts another type in the
-        constructor.
+        """Type of a field that stores values of one type, although the constructor also accepts
+        another type.
         """
 
         def __get__(self, owner: object, kind: type | None = None) -> Held: ...
@@ -174,8 +174,8 @@ if TYPE_CHECKING:
 else:
 
     class Given:
-        """Type of a field that stores values of one type and accepts another type in the
-        constructor.
+        """Type of a field that stores values of one type, although the constructor also accepts
+        another type.
         """
 
         def __class_getitem__(cls, types: tuple[Any, Any]) -> Any:
@@ -291,7 +291,8 @@ def check(obj: Any) -> None:
     Raises
     ------
     InvalidInput
-        If a value has the wrong type or is outside its domain, or if two columns differ in length.
+        If a value has the wrong type or is outside its domain, or if two columns with the same
+        label differ in length.
     """
     sizes: dict[str, tuple[str, int]] = {}
     cls: type = type(obj)
@@ -360,7 +361,7 @@ def read(hint: Any, data: object, where: str, hints: Mapping[str, Any] | None = 
     ------
     InvalidInput
         If the data does not have this type. The message begins with the path of the invalid value,
-        which is relative to `where`.
+        and this path begins with `where`.
     """
     try:
         try:
@@ -459,7 +460,8 @@ class Form:
     custom
         Subclass of `Custom` if the field has such a value, otherwise None.
     classes
-        Dataclasses in the annotation. There are several for a union, and none for other types.
+        Dataclasses in the annotation: several for a union of dataclasses, and none for types such
+        as numbers.
     item
         Type of the entries if the annotation is a tuple of dataclasses, otherwise None.
     fewest

@@ -1,6 +1,7 @@
 """Functions that read and write files that contain problems, results or workloads.
 
-Unknown fields and invalid values are rejected. A file is either written completely or not changed.
+Unknown fields and invalid values are rejected. An existing regular file is either replaced
+completely or not changed, except the file to which standard output is redirected.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def load(path: StrPath, expected: Any = None) -> Any:
         Path of the file.
     expected
         Class that the content must have: a problem class, a workload class, `Result`, or a result
-        with a plan class such as `Result[PromptChunkingPlan]`. None accepts any content.
+        with a plan class such as `Result[PromptChunkingPlan]`. None accepts any problem, result or
+        workload.
 
     Raises
     ------

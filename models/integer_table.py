@@ -51,7 +51,7 @@ class IntegerTable(Custom):
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
         """Build the table from an array or a list of rows. Raise `InvalidInput` if the rows have
-        different lengths or an entry is not allowed.
+        different lengths, or if the number of rows or an entry is not allowed.
         """
         given = without_numpy(data)
         if not isinstance(given, (list, tuple)) or not cls.min_rows <= len(given) <= cls.max_rows:

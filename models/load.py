@@ -15,9 +15,9 @@ determines the standard error of the mean.
 """
 
 HALF = 0.5
-"""Maximum difference between the mean number of draft tokens per step and the configured draft
-length. A larger difference means that the engine did not use the configured length, for example
-because it reads draft lengths from a table.
+"""If the mean number of draft tokens per step differs from the configured draft length by more than
+this value, the engine is assumed not to use the configured length. For example, it may read draft
+lengths from a table.
 """
 
 

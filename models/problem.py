@@ -295,7 +295,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 
     @cached_property
     def numbers(self) -> int:
-        """Number of numeric values in the problem's fields, which measures the problem's size."""
+        """Number of values in the problem's fields, which measures the size of the problem."""
         return count_numbers(tuple(getattr(self, one.name) for one in fields(self)))
 
     @cached_property

@@ -25,7 +25,7 @@ class Rates(Custom):
     closed
         Whether the values 0 and 1 are allowed.
     below
-        Exclusive upper limit on all other values.
+        Exclusive upper limit on the values, except that the value 1 is allowed if `closed`.
 
     Parameters
     ----------

@@ -231,8 +231,8 @@ class Sweep:
         return replace(self, measurements=tuple(kept))
 
     def per_joule(self) -> Sweep:
-        """Return a sweep whose throughput values are in tokens per joule instead of tokens per
-        second. Runs that do not report energy are omitted.
+        """Return a sweep whose throughput values are in tokens (or requests) per joule instead of
+        tokens per second. Runs that do not report energy are omitted.
 
         Raises
         ------
@@ -292,8 +292,8 @@ class Sweep:
         """Return a sweep that has a baseline with which draft lengths can be compared.
 
         The baseline consists of the runs without speculation. If there are none, it consists of the
-        runs with draft length 0 or, if that length was not measured, with the fastest constant
-        draft length.
+        runs with draft length 0 or, if that length was not measured, with the draft length that has
+        the most runs. Ties go to the fastest length.
         """
         lengths = {m.point.draft_length for m in self.measurements}
         if None in lengths or self.relative is not None or not any(self.draft_lengths):

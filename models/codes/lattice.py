@@ -44,9 +44,7 @@ def distribution_bits(resolution: int, vocabulary_size: int) -> int:
 
 
 def binomial_bits(n: int, k: int) -> int:
-    """Return ceil(log2 C(n, k)) for 0 <= k <= n, the exact number of bits that distinguish all
-    C(n, k) combinations.
-    """
+    """Return the exact value of ceil(log2 C(n, k)) for 0 <= k <= n."""
     k = min(k, n - k)
     if k > _DIRECT:
         size = math.lgamma(n + 1.0)

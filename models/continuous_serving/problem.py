@@ -1,11 +1,11 @@
 """Continuous serving: tasks arrive over time, and batches may change between decoding steps.
 
 This problem extends paper 1. The tasks and the pipeline are the same as in `serving-latency`. As in
-serving engines, a task joins at the first step that starts after the task is ready, and leaves when
+serving engines, a task joins at the first step that starts once the task is ready, and leaves when
 its output is complete. A task may move to another batch whenever a phase of the plan begins. The
 objective is the makespan or the mean latency.
 
-The judge (`evaluate`, `violations`) simulates every step in the module `steps`. The judge and the
+The judge (`evaluate`, `violations`) simulates every step (module `steps`). The judge and the
 solvers share only the code for Eq. 7-17.
 """
 
@@ -75,7 +75,8 @@ class ContinuousServingProblem(ContinuousServingData):
         Arrival time of each task, in seconds. None means that all tasks arrive together and that
         decoding starts only after every input is uploaded.
     regroup_seconds
-        Time in seconds by which moving a sequence to another batch prolongs a stage.
+        Time in seconds that each sequence moved to another batch adds to every stage of its run in
+        the first step of the phase.
     objective
         Objective to minimise: "makespan" is the time until the last task has finished, and
         "mean_latency" is the mean time from a task's arrival to its completion.
@@ -147,7 +148,7 @@ class ContinuousServingProblem(ContinuousServingData):
         return _max_total_share(*self.readiness_at(mechanism, shares), shares)
 
     def violations(self, plan: ContinuousServingPlan) -> list[str]:
-        """Return a message for each of the constraints (24a)-(24g) that the plan violates."""
+        """Return messages about the constraints (24a)-(24g) that the plan violates."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if found:

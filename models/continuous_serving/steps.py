@@ -39,8 +39,8 @@ ROUNDING = 1e-12
 """Relative tolerance within which a time or a length counts as reached."""
 
 ENTRIES_AT_ONCE = 1 << 17
-"""Maximum number of entries in a block's arrays, which have one row per decoding step and one
-column per task. A larger value needs more memory.
+"""Maximum product of the numbers of tasks and decoding steps in a block. A larger value needs more
+memory.
 """
 
 STEPS_TO_ARRIVAL = 64
@@ -49,12 +49,12 @@ ready are discarded, so longer blocks may waste work.
 """
 
 MAX_LISTED_RUNS = 1_000_000
-"""Maximum total number of runs in a simulation that records its course as `Stretch` objects."""
+"""Maximum number of runs, summed over all steps, up to which a simulation records stretches."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """A sequence of consecutive steps in which every run serves the same number of tasks.
+    """A sequence of consecutive steps in which the number of tasks in each run does not change.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class Played:
         Stretches in chronological order. They are recorded only for the first sample of output
         lengths, and only if there are at most `MAX_LISTED_RUNS` runs.
     breaches
-        Messages about violated memory limits, one for each batch that does not fit in memory.
+        Messages about violated memory limits, at most one for each phase, batch and model.
     """
 
     finish: Floats
@@ -298,7 +298,7 @@ class _Run:
         return self.left[ready]
 
     def _gain(self, tasks: Ints, slot: Ints, first: bool) -> tuple[Floats, Floats]:
-        """Return the number of tokens g_k that each task gains in the next block.
+        """Return the total number of tokens g_k that each task has gained at each step of a block.
 
         Parameters
         ----------

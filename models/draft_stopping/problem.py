@@ -40,8 +40,8 @@ MAX_NODES = 1_000_000
 MAX_BINS = 1000
 STOP = -1
 MAX_RATIO = 1_000_000
-"""Maximum ratio of the longest round duration to the shortest. With a larger ratio, the time that a
-token adds to a round would be inaccurate in floating point.
+"""Maximum ratio of the largest entry of `round_seconds` to the smallest. With a larger ratio, the
+time that a token adds to a round would be inaccurate in floating point.
 """
 
 Probability = Unit

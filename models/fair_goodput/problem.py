@@ -68,8 +68,8 @@ allow for rounding errors in sums and powers.
 
 Fairness = Annotated[float, Meta(ge=0, le=MAX_FAIRNESS)]
 SCHEDULE_TOLERANCE = 1e-9
-"""Tolerance with which a schedule must attain the plan's declared rates and the minimum rates, and
-with which its shares must sum to 1.
+"""Relative tolerance with which a schedule must attain the plan's declared rates and the minimum
+rates, and absolute tolerance with which its shares must sum to 1.
 """
 
 

@@ -16,8 +16,9 @@ A *piece* is a linear function. A form with several pieces is the maximum of the
 a point at which the slope of a piecewise-linear function changes. The *limits* of a pass time are
 lower and upper estimates of the duration, and the *misfit* is the relative error of a fitted form.
 
-The function `pass_time` reads all forms from JSON-like data, and `specopt.instances.runtimes` reads
-files of tables and fits. `weight_reads` computes how many bytes of weights a pass reads.
+The function `pass_time` reads all forms except knots from JSON-like data, and
+`specopt.instances.runtimes` reads files of tables and fits. `weight_reads` computes how many bytes
+of weights a pass reads.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class CloudDelay(Checked):
     """The delay g(m), in seconds, of a batch of m tokens on one GPU in the cloud.
 
     The delay is linear between knots. Before the first knot, the delay is constant. After the last
-    knot, the delay increases with the slope between the last two knots.
+    knot, the delay continues with the slope between the last two knots.
 
     Parameters
     ----------

@@ -135,7 +135,7 @@ Runtime = LinearRuntime | PiecewiseRuntime | TabledRuntime
 def pass_seconds(
     model: Decoder, runtime: Runtime, size: Any, new: Any, total: Floats, logits: int
 ) -> Floats:
-    """Return the duration of a forward pass in seconds, from a linear runtime (Eq. 17) or a table.
+    """Return the duration of a forward pass in seconds, from its operations (Eq. 17) or a table.
 
     Parameters
     ----------

@@ -28,8 +28,8 @@ class Staircase(PassTime):
     jump
         Factor by which the values of `outside` are multiplied.
     start
-        Smallest batch size for which `outside` contains measurements. Batches between the largest
-        captured size and this size are treated as batches of this size.
+        Minimum batch size at which `outside` is evaluated. Batches between the largest captured
+        size and this size are treated as batches of this size.
     """
 
     sizes: Floats

@@ -78,7 +78,7 @@ class Verifier:
     passes
         Duration of a forward pass on one unit.
     reserved_share
-        Share of each unit's time that is reserved for processing prompts.
+        Share of the time of every pass that is reserved for processing prompts.
     price_per_second
         Price per second for each unit that the plan uses.
     idle_watts

@@ -101,7 +101,7 @@ class Cycles:
         each set of identical clients.
     periods
         Duration of a pass in seconds, for each set of identical clients. If the unit is lightly
-        loaded, this is the duration of a pass that serves a single client.
+        loaded, this is the duration of a pass that serves a single client of the set.
     batch
         Mean number of sequences in a pass.
     busy
@@ -115,7 +115,7 @@ class Cycles:
 
     @property
     def period(self) -> float:
-        """Mean duration of a pass in seconds, weighted by the clients' cycle rates."""
+        """Mean duration of a pass in seconds: the mean of `periods`, weighted by 1 / `seconds`."""
         rates = [1.0 / seconds for seconds in self.seconds]
         return sum(p * rate for p, rate in zip(self.periods, rates, strict=True)) / sum(rates)
 

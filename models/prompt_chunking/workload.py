@@ -102,7 +102,8 @@ class PromptWorkload(Workload):
         Mean number of tokens per round if drafts end at a confidence threshold ("accept length",
         Table 4).
     server_chunk_tokens
-        Maximum number of tokens in a batch if the server splits prompts.
+        Token budget of a batch if the server splits prompts. Prompts receive the part of the budget
+        that decoding rounds do not use.
 
     Raises
     ------
@@ -332,8 +333,8 @@ class Scheme(Checked):
     rounds
         Distribution of decoding rounds.
     server_chunk_tokens
-        Maximum number of tokens in a batch if the server splits prompts. Tokens of decoding rounds
-        take precedence over tokens of prompts.
+        Token budget of a batch if the server splits prompts. A batch contains all waiting decoding
+        rounds, and prompts receive the rest of the budget, but at least one token.
     parallel_drafting
         Whether devices continue drafting while they wait for the cloud.
     parallel_steps

@@ -125,7 +125,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         Mechanism: "pipelined", "sequential" or "autoregressive"; "any" lets the plan choose.
     rounds
         Rule for the number of decoding steps of a batch. "mean" uses Eq. 8. "slowest" uses the
-        expected maximum of the tasks' independent numbers of rounds, rounded up. It requires
+        expected maximum of the tasks' independent numbers of rounds, rounded up. This rule requires
         conservative or known output lengths.
 
     Examples
@@ -207,7 +207,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         )
 
     def violations(self, plan: ServingLatencyPlan) -> list[str]:
-        """Return a message for each of the constraints (24a)-(24g) that the plan violates."""
+        """Return messages about the constraints (24a)-(24g) that the plan violates."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if found:
@@ -237,7 +237,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
 
 
 class StaticBatch:
-    """A batch whose tasks do not change, with its size, number of steps and length at each step.
+    """A batch whose tasks do not change, with its size, step count and length before each step.
 
     Parameters
     ----------

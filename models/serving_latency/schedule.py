@@ -57,7 +57,7 @@ def step_schedule(
     Raises
     ------
     InvalidInput
-        If the plan violates the problem's constraints, or if all batches finish before this step.
+        If the plan violates the problem's constraints, or if no batch runs in this step.
     """
     violations = problem.violations(plan)
     if violations:
