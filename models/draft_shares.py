@@ -36,8 +36,9 @@ from specopt.models.acceptance import bisected
 from specopt.models.fields import Floats
 
 TANGENTS = 60
-"""Number of tangents per position in the linear programs. If the upper bound on a share is 4 times
-its lower bound, 60 tangents bound the yield to within 0.01 %.
+"""Number of tangents per position in the linear programs. If the upper bound on the share x_j of
+drafts with at least j tokens is 4 times its lower bound, 60 tangents bound the yield to within
+0.01 %.
 """
 SLACK = 1e-6
 """Amount subtracted from the minimum of a linear program to allow for the solver's tolerance."""

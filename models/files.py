@@ -100,8 +100,10 @@ def save(obj: Problem | Result | Workload, path: StrPath) -> None:
     Raises
     ------
     InvalidInput
-        If the file cannot be written, or if the object is an instance of a user-defined subclass of
-        a problem class.
+        If a file cannot be written to this path, or if the object is an instance of a user-defined
+        subclass of a problem class.
+    NotWritten
+        If the operating system fails to write the file, for example because the disk is full.
     """
     if not isinstance(obj, (Problem, Result, Workload)):
         raise InvalidInput(

@@ -44,9 +44,9 @@ class Conflict:
     Parameters
     ----------
     constraint
-        Name of the field that imposes the constraint.
+        Name of the constraint, which in most cases is the field that imposes the constraint.
     index
-        Index of the task or client, or None if the constraint applies to all tasks or clients
+        Index of the task, client or client class, or None if the constraint applies to all of them
         together.
     needs
         Minimum amount that is required, in the field's unit.

@@ -127,14 +127,16 @@ class ContinuousServingData(ServingData[ContinuousServingPlan]):
         return self.regroup_seconds * self.tasks
 
     def readiness(self, plan: ContinuousServingPlan) -> tuple[Floats, Floats]:
-        """Return two arrays: each task's arrival time, and the time at which the task's upload
-        ends. Both are in seconds since the earliest arrival.
+        """Return each task's arrival time, and the time at which decoding may start for the task.
+
+        Both arrays are in seconds since the earliest arrival. A task is ready when its upload ends.
+        If `arrival_seconds` is None, all tasks are ready when the last upload ends.
         """
         return self.readiness_at(self.mechanism_of(plan), plan.bandwidth_share)
 
     def readiness_at(self, mechanism: Mechanism, shares: Floats) -> tuple[Floats, Floats]:
-        """Return the arrival times and upload ends for `mechanism` and bandwidth `shares`, in the
-        format of `readiness`.
+        """Return the result of `readiness` for a plan with this mechanism and these bandwidth
+        shares.
         """
         upload = self.uploads(mechanism, shares)
         if self.arrival_seconds is None:
