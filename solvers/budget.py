@@ -72,7 +72,7 @@ class Budget(Clock):
     warm_start
         Feasible initial plan, or None.
     callback
-        Function that is called whenever there is progress. If it returns True, the method stops.
+        Function that is repeatedly called with the progress. If it returns True, the method stops.
     started
         Value of `time.perf_counter` at which the clock starts. None stands for the current time.
     """

@@ -135,8 +135,8 @@ class Sort:
         Point of each entry, whether the entry belongs to the draft stage, and its slope in seconds
         per operation.
     overhead, share
-        Overhead of each entry in seconds. `overhead` is the total for all runs. `share` is the
-        overhead for tasks that together fill the memory once.
+        Overhead of each entry in seconds. `overhead` is the total for the runs that the entry
+        counts. `share` is the overhead for tasks that together fill the memory once.
     charged
         Whether an entry includes the work of a run, with shape (positions of runs, entries).
     """
