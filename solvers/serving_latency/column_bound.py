@@ -75,8 +75,8 @@ _LEAST, _END = range(2)  # rows of classes
 class _Prices(NamedTuple):
     """Dual prices of the linear program.
 
-    The fields contain the price of each task, the prices of a first and a last step in each range
-    of steps, and the weight of the first stage constraint against the second in each range.
+    The fields contain the price of each task and, for each range of steps, three numbers: the price
+    of a first step, that of a last step, and the weight of the first stage constraint.
     """
 
     task: Floats

@@ -13,9 +13,9 @@ is free. For every speculation length l and number of batches M, the search
    positions between them. If there are many blocks, the paths run over cells of tasks
    (`specopt.solvers.serving_latency.blocks`). The lowest bound is refined with more positions and
    finer cells;
-3. enumerates the remaining plans. It first enumerates all ways to divide the sorted tasks into
-   blocks and to assign blocks to the distinguished positions
-   (`specopt.solvers.serving_latency.positions`), then all orders of the pooled blocks
+3. enumerates the remaining plans. The outer enumeration divides the sorted tasks into blocks and
+   assigns blocks to the distinguished positions (`specopt.solvers.serving_latency.positions`). The
+   inner enumeration tries all orders of the pooled blocks
    (`specopt.solvers.serving_latency.kernels.orders`). Branches whose bounds reach the incumbent are
    pruned. The enumeration is abandoned if it takes much longer than computing the bound did,
    because another distinguished position then prunes more.
