@@ -1,5 +1,5 @@
-"""The method `policy-iteration` for `draft-control`, in which each policy is optimal at the
-previous policy's rate.
+"""The method `policy-iteration` for `draft-control`. Each policy is optimal at the rate of the
+previous policy.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class PolicyIteration(DraftControlMethod):
-    """Repeatedly evaluate the rate of a policy and choose the best action in every state at that
+    """Alternately compute the rate of a policy and choose the best action in every state at that
     rate.
 
-    The rate never falls. Once no action improves, the policy solves the optimality equation, even
-    in transient states. Relative values do not depend on the action, so the improvement step only
-    compares N - rate T.
+    The rate never falls. Once no change of an action is an improvement, the policy solves the
+    optimality equation, even in transient states. Relative values do not depend on the action, so
+    the improvement step only compares N - rate T.
     """
 
     name = "policy-iteration"

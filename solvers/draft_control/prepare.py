@@ -15,7 +15,7 @@ from specopt.models.fields import Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """The arrays that represent a problem.
+    """A draft-control problem as arrays, for S states and R resolutions.
 
     An iteration in state s with L drafts at resolution index r takes
     verify[L] + fixed[s] + L per_draft[s, r] + ceil(log2(L + 1)) per_count_bit[s] seconds.
@@ -29,13 +29,13 @@ class Prepared:
     verify
         Verification time by number of drafts, in seconds, shape (longest + 1,).
     fixed
-        Time to send one token on the downlink, in seconds, shape (S,).
+        Time to send one token on the downlink in each state, in seconds, shape (S,).
     per_count_bit
-        Time to send one bit on the downlink, in seconds, shape (S,).
+        Time to send one bit on the downlink in each state, in seconds, shape (S,).
     shortest, longest
         Minimum and maximum draft length.
     resolutions
-        Resolution of each resolution index, shape (R,).
+        Allowed resolutions of the lattice, by resolution index, shape (R,).
     transition
         Transition matrix of the states, whose rows sum to 1, shape (S, S).
     recurrent
@@ -67,9 +67,10 @@ class Prepared:
         return len(self.resolutions) * (self.longest - self.shortest + 1)
 
     def seconds(self, lengths: Ints, per_draft: Floats) -> Floats:
-        """Return the duration of an iteration with each number of drafts, in seconds.
+        """Return the duration of an iteration for each draft length in `lengths`, in seconds.
 
-        `per_draft` has shape (S, R'), and the result has shape (S, R', L) for L lengths.
+        `per_draft` is the time to draft and send one more token, in seconds, with shape (S, R').
+        The result has shape (S, R', L) for L lengths.
         """
         bits = np.array([int(length).bit_length() for length in lengths])
         return np.asarray(
@@ -90,7 +91,8 @@ class Prepared:
 
     @cached_property
     def tables(self) -> tuple[Floats, Floats]:
-        """Expected tokens and duration, in seconds, of every action in every state.
+        """Expected number of tokens and duration in seconds of an iteration, for every state and
+        action.
 
         Both arrays have shape (S, A).
         """

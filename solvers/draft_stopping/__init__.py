@@ -1,4 +1,4 @@
-"""Methods for `draft-stopping`."""
+"""Solution methods for `draft-stopping` problems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from specopt.solvers.draft_stopping.optimal_stopping import OptimalStopping
 
 @dataclass(frozen=True)
 class AutoStopping(Auto):
-    """The default method: `belief`, followed by `history-tree` if a gap remains."""
+    """The default method. It runs `belief`, and then `history-tree` if an optimality gap
+    remains.
+    """
 
     solves = DraftStoppingProblem
     order = (Belief, HistoryTree)

@@ -1,4 +1,6 @@
-"""Baselines for `draft-stopping`: a fixed window, no drafts, and rules based on a single score."""
+"""Baselines for `draft-stopping`: a fixed window, no drafts, and two rules that stop at certain
+scores.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,20 @@ from specopt.solvers.method import Outcome
 
 
 def flagging(most: int, flagged: Flags, budget: Budget, **stats: int) -> Outcome:
-    """Return the outcome of a rule that stops at a flagged score or after `most` tokens."""
+    """Return the outcome of a rule that stops drafting at a flagged score or after `most`
+    tokens.
+    """
     found = {"flagged": np.flatnonzero(flagged).tolist()}
     return Outcome(plan=window_plan(most, flagged), bound=budget.bound, stats=stats | found)
 
 
 @dataclass(frozen=True)
 class ConfidenceThreshold(DraftStoppingMethod):
-    """Choose the best combination of a fixed window and a confidence threshold per token.
+    """Choose the best combination of a fixed window and a threshold on the confidence of each
+    token.
 
-    The confidence of a score is the probability of the score given acceptance, divided by the sum
-    of its probabilities given acceptance and given a first rejection.
+    The confidence of a score is p / (p + q), where p is the probability of the score given
+    acceptance and q its probability given a first rejection.
     """
 
     name = "confidence-threshold"
@@ -69,7 +74,7 @@ class FirstRejection(DraftStoppingMethod):
 
 @dataclass(frozen=True)
 class FixedWindow(DraftStoppingMethod):
-    """Use the best fixed window, without reading scores."""
+    """Use the best fixed window and ignore the scores."""
 
     name = "fixed-window"
     source = "the usual rule; paper 2, Eq. 5"
@@ -84,7 +89,7 @@ class FixedWindow(DraftStoppingMethod):
 
 @dataclass(frozen=True)
 class NoDrafts(DraftStoppingMethod):
-    """Draft nothing, as a baseline for the other rules."""
+    """Draft nothing, so that the large model generates every token."""
 
     name = "no-drafts"
     source = "the large model alone"
