@@ -1,4 +1,4 @@
-"""Baselines for `fair-goodput`, which depend only on the budget."""
+"""Baselines for `fair-goodput`, which ignore the acceptance rates of the clients."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Fixed(FairGoodputMethod):
     takes = (NO_MIN_RATES,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Divide the budget evenly, rounded down."""
+        """Give every client an equal share of the budget, rounded down to whole tokens."""
         plan = same_drafts(problem, problem.budget_tokens // problem.clients)
         budget.offer(plan)
         return Outcome(plan=plan)
@@ -53,7 +53,7 @@ class Random(FairGoodputMethod):
     takes = (NO_MIN_RATES,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Draw allocations; tokens beyond a client's cap are lost."""
+        """Draw a random allocation for each round. Tokens beyond a client's cap are lost."""
         draw = np.random.default_rng(budget.seed)
         even = np.full(problem.clients, 1.0 / problem.clients)
         drafts: list[Ints] = []
