@@ -1,5 +1,6 @@
-"""Brute force for `placement`, which enumerates every pattern of every unit and every distribution
-of clients over units.
+"""The method `brute-force` for `placement`.
+
+It enumerates every pattern of every unit and every distribution of clients over units.
 
 The other methods are tested against this method.
 """
@@ -28,7 +29,7 @@ from specopt.solvers.placement.prepare import Prepared, prepare
 
 @dataclass(frozen=True)
 class BruteForcePlacement(PlacementMethod):
-    """Enumerate all combinations of patterns, one unit at a time."""
+    """Enumerate all combinations of patterns by adding one unit at a time."""
 
     name = "brute-force"
     exact = True
@@ -39,7 +40,9 @@ class BruteForcePlacement(PlacementMethod):
     size_hint = "fewer clients, drafters or tokens"
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Add one unit at a time to every reachable combination of served clients."""
+        """Extend every reachable combination of served clients by one unit at a time, and return
+        the best plan.
+        """
         prepared = prepare(problem, True, budget)
         patterns = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
         nobody: Use = ((0,) * len(problem.classes), ())
@@ -87,9 +90,10 @@ def _joined(state: Use, use: Use) -> Use:
 
 
 def _total(prepared: Prepared, state: Use, value: float) -> float:
-    """Return the value of a state, including its draft units.
+    """Return the objective value of a state after paying for its draft units.
 
-    The value is -inf if some clients are not served or a pool has too few units.
+    A state consists of the clients served so far and their use of draft units. The value is -inf if
+    some clients are not served or a pool has too few units.
     """
     problem = prepared.problem
     used = [0] * len(problem.draft_pools)
