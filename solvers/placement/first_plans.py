@@ -22,7 +22,10 @@ UNITS = 1000
 """Maximum total number of units for which `shared` builds a plan."""
 
 STEPS = 300
-"""Maximum number of steps in which `one_by_one` assigns the clients."""
+"""Maximum number of steps in which `one_by_one` assigns the clients.
+
+If there are more clients, each step assigns a group of clients.
+"""
 
 
 def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:

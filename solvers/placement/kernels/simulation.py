@@ -13,7 +13,11 @@ from specopt.solvers.kernels.random import GOLDEN, draw, draw_below, mixed
 from specopt.solvers.placement.kernels.units import largest
 
 EDGE = 1e-12
-"""Relative time tolerance for joining a pass."""
+"""Relative time tolerance for joining a pass.
+
+A client that arrives within this tolerance after the end of a pass still joins the pass that starts
+then. Rounding errors therefore do not affect the result.
+"""
 
 PlacedMachine = rows(
     "PlacedMachine",
