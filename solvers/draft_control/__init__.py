@@ -16,8 +16,9 @@ from specopt.solvers.draft_control.policy_iteration import PolicyIteration
 
 @dataclass(frozen=True)
 class AutoControl(Auto):
-    """The default method. It runs `policy-iteration`, which returns a policy that is proven
-    optimal.
+    """The default method, which runs `policy-iteration`.
+
+    The resulting policy is proven optimal.
     """
 
     solves = DraftControlProblem

@@ -23,9 +23,7 @@ class Baseline(DraftControlMethod):
     """
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Apply the baseline's rule in every state, and compute a bound for the resulting
-        policy.
-        """
+        """Apply the baseline's rule in every state, and compute an upper bound."""
         return certify(prepared, self.actions(prepared), budget)
 
     @abstractmethod
@@ -67,8 +65,9 @@ class BestStatic(Baseline):
     complexity = "O(S A), and O(S^3) for the stationary distribution and its bound"
 
     def actions(self, prepared: Prepared) -> Ints:
-        """Return the action with the highest rate under the stationary distribution, for every
-        state.
+        """Return the action with the highest rate under the stationary distribution.
+
+        The same action is used in every state.
         """
         tokens, seconds = prepared.tables
         best = np.argmax((prepared.shares @ tokens) / (prepared.shares @ seconds))
@@ -93,7 +92,7 @@ class NoDrafts(Baseline):
     )
 
     def actions(self, prepared: Prepared) -> Ints:
-        """Choose the first action, which drafts nothing, in every state."""
+        """Return the first action, which drafts nothing, for every state."""
         return first_actions(prepared)
 
 

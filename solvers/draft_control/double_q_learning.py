@@ -72,9 +72,7 @@ class DoubleQLearning(DraftControlMethod):
     explore_to: Unit = 0.1
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Learn one episode at a time, and record the current plan in the budget after each
-        episode.
-        """
+        """Learn one episode at a time, recording the current plan after each episode."""
         simulation = budget.load("draft_control.simulation")
         lengths, indices = prepared.choices
         shape = 2, prepared.states, prepared.actions

@@ -21,9 +21,7 @@ from specopt.solvers.pyomo_program import ByProgram, solve_program
 ACCURACY = 1e-9
 
 VISITED = 1e-7
-"""Share of all visits. The solver's tolerances leave the action undetermined in a state that is
-visited less often.
-"""
+"""Share of visits below which the solver's tolerances leave the action of a state undetermined."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +45,9 @@ class LinearProgram(ByProgram, DraftControlMethod):
     bytes_per_part = 2500.0
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Solve the linear program, then extract the policy and its rate, which serves as the
-        price.
+        """Solve the linear program, then extract the policy and its rate.
+
+        The rate serves as the price of a second.
         """
         program = formulate(prepared)
         budget.check()
@@ -130,9 +129,8 @@ def read(problem: DraftControlProblem, program: Any, value: Value) -> DraftContr
 def state(problem: DraftControlProblem) -> Any:
     """Return the linear program for a problem.
 
-    Its variables are relative to the stationary distribution.
-
-    This scaling is needed because rare transitions fall below solver tolerances.
+    Its variables are relative to the stationary distribution, because rare transitions fall below
+    solver tolerances.
 
     Raises
     ------

@@ -41,8 +41,9 @@ duration.
 """
 
 MAX_ROUNDS = 1000
-"""Limit on the number of rounds. It is never reached, because the rate converges as in Newton's
-method.
+"""Limit on the number of rounds.
+
+It is never reached, because the rate converges as in Newton's method.
 """
 
 
@@ -71,8 +72,9 @@ class DraftControlMethod(Method):
 
 
 def actions(problem: DraftControlProblem) -> int:
-    """Return the number of actions per state, which are the pairs of a resolution and a draft
-    length.
+    """Return the number of actions per state.
+
+    An action is a pair of a resolution and a draft length.
     """
     shortest, longest = problem.draft_lengths
     return len(problem.resolutions) * (longest - shortest + 1)

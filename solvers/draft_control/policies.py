@@ -42,7 +42,10 @@ class ServerAlone:
 
 
 Policy = DraftControlPlan | AdaptiveHeuristic | ServerAlone
-"""Any policy that can be simulated; a plan is a policy given as a table over states."""
+"""Any policy that can be simulated.
+
+A plan is a policy in the form of a table over states.
+"""
 
 NAMED = {one.name: one for one in (AdaptiveHeuristic, ServerAlone)}
 POLICIES = tuple(NAMED)

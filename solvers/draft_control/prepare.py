@@ -91,8 +91,7 @@ class Prepared:
 
     @cached_property
     def tables(self) -> tuple[Floats, Floats]:
-        """Expected number of tokens and duration in seconds of an iteration, for every state and
-        action.
+        """Expected number of tokens and duration in seconds of every action in every state.
 
         Both arrays have shape (S, A).
         """
@@ -106,7 +105,8 @@ class Prepared:
     def plan(self, choice: Ints) -> DraftControlPlan:
         """Return the plan that uses the chosen action in each state.
 
-        States without drafts get the first resolution, because they quantise nothing.
+        States without drafts get the first resolution, because no distribution is quantised in
+        them.
         """
         lengths, indices = (column[choice] for column in self.choices)
         values = np.where(lengths > 0, self.resolutions[indices], self.resolutions[0])
@@ -118,7 +118,7 @@ class Prepared:
 
 
 def prepare(problem: DraftControlProblem) -> Prepared:
-    """Return the arrays of a problem."""
+    """Convert a draft-control problem to arrays."""
     token_bits = np.ceil(
         np.log2(problem.vocabulary_size)
     )  # exact at powers of two; V is far below 2^48

@@ -48,7 +48,7 @@ class RateSimulation(Simulation):
     Parameters
     ----------
     problem_sha256
-        Digest of the problem.
+        SHA-256 digest of the problem.
     iterations, warm_up
         Number of counted iterations per replication, and number of uncounted iterations before
         them.
@@ -128,7 +128,7 @@ def simulate(
         instance of a heuristic's class.
     seed
         Seed of the random numbers. Policies that are simulated with the same seed share the channel
-        and the random draws, so differences between them are paired.
+        and the random draws, so differences between policies are paired.
     replications
         Number of replications, at least 2.
     callback
@@ -215,9 +215,7 @@ def simulate(
 
 
 def _steering(problem: DraftControlProblem, policy: Policy) -> tuple[Any, Ints]:
-    """Return the kernel record of a policy, and the resolution index that the policy uses in each
-    state.
-    """
+    """Return the kernel record of a policy, and the resolution index that it uses in each state."""
     values = problem.resolutions.tolist()
     lengths, indices = np.zeros((2, len(problem.states)), np.int64)
     start = 0

@@ -14,8 +14,9 @@ from specopt.solvers.draft_stopping.optimal_stopping import OptimalStopping
 
 @dataclass(frozen=True)
 class AutoStopping(Auto):
-    """The default method. It runs `belief`, and then `history-tree` if an optimality gap
-    remains.
+    """The default method, which runs `belief`.
+
+    If an optimality gap remains, `history-tree` runs as well.
     """
 
     solves = DraftStoppingProblem

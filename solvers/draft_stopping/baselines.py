@@ -1,6 +1,4 @@
-"""Baselines for `draft-stopping`: a fixed window, no drafts, and two rules that stop at certain
-scores.
-"""
+"""Baselines for `draft-stopping`: a fixed window, no drafts, and two rules based on scores."""
 
 from __future__ import annotations
 
@@ -15,17 +13,16 @@ from specopt.solvers.method import Outcome
 
 
 def flagging(most: int, flagged: Flags, budget: Budget, **stats: int) -> Outcome:
-    """Return the outcome of a rule that stops drafting at a flagged score or after `most`
-    tokens.
-    """
+    """Return the outcome of a rule that stops at a flagged score or after `most` tokens."""
     found = {"flagged": np.flatnonzero(flagged).tolist()}
     return Outcome(plan=window_plan(most, flagged), bound=budget.bound, stats=stats | found)
 
 
 @dataclass(frozen=True)
 class ConfidenceThreshold(DraftStoppingMethod):
-    """Choose the best combination of a fixed window and a threshold on the confidence of each
-    token.
+    """Choose the best combination of a fixed window and a confidence threshold.
+
+    The rule stops drafting at the first token whose confidence is below the threshold.
 
     The confidence of a score is p / (p + q), where p is the probability of the score given
     acceptance and q its probability given a first rejection.
@@ -82,7 +79,7 @@ class FixedWindow(DraftStoppingMethod):
     complexity = "O(C L)"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Return the best fixed window, which the base class has already offered."""
+        """Return the best fixed window, which the base class has already recorded."""
         window, _ = best_window(prepared, prepared.none_flagged)
         return Outcome.of(budget, stats={"window": window})
 

@@ -30,8 +30,9 @@ class Belief(DraftStoppingMethod):
     complexity = "O(L B P log P) a price, for P pieces of the value"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Solve by backward recursion at increasing prices. Each solve is more accurate than the
-        one before.
+        """Solve by backward recursion at increasing prices.
+
+        Each solve is more accurate than the previous solve.
         """
         price = 1.0
         for worthless in REFINEMENTS:

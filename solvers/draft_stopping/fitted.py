@@ -1,5 +1,4 @@
-"""Draft stopping from a log of rounds: fit a predictor, derive a problem, and replay its plans on
-held-out rounds.
+"""Draft stopping from a log of rounds: fit a predictor, derive a problem, and replay its plans.
 
 The rounds of the log are split into three parts. The first part trains the predictor, and the
 second determines the distribution of its scores. Both parts determine the acceptance rate at each
@@ -83,8 +82,7 @@ class FittedStopping:
         return Estimate.ratio(*self.play(plan))
 
     def gain(self, plan: DraftStoppingPlan, rival: DraftStoppingPlan) -> tuple[float, float, float]:
-        """Return the relative gain in speed of a plan over a rival, with its 95 % confidence
-        limits.
+        """Return the relative gain in speed of a plan over a rival, with 95 % confidence limits.
 
         The two plans are replayed on the same held-out rounds, and the limits use the paired
         rounds.

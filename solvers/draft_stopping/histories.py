@@ -56,11 +56,9 @@ def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftSto
 
 
 def forwards(prepared: Prepared, check: Callable[[], None]) -> tuple[list[Floats], ...]:
-    """Return the expected gain from drafting another token after each history, and the probability
-    mass of each history.
+    """Return the expected gain from another token and the probability mass of each history.
 
-    Both lists contain one array for each number of drafted tokens. The entries of the array are
-    those of the histories.
+    Each list contains one array for each number of drafted tokens, with one entry per history.
     """
     scores = prepared.scores
     alive, rejected = prepared.prior[None, :], np.zeros(1)

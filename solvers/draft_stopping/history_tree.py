@@ -38,9 +38,7 @@ class HistoryTree(DraftStoppingMethod):
         return super().bytes_needed(problem) | {"histories of scores": wide * self.size_of(problem)}
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Compute the best decision after every history, and return the resulting plan with a
-        bound.
-        """
+        """Compute the best decision after every history, and return the plan with a bound."""
         plan, most = best_policy(prepared, budget.check)
         budget.offer(plan)
         return Outcome(

@@ -133,7 +133,7 @@ def shortest_round(times: Floats) -> float:
 
 
 def prepare(problem: DraftStoppingProblem) -> Prepared:
-    """Return the arrays of a problem."""
+    """Convert a draft-stopping problem to arrays."""
     prior, seconds = problem.probabilities, problem.round_by_length
     return Prepared(
         prior[prior > 0.0] / prior.sum(),

@@ -25,7 +25,7 @@ class StoppingSimulation(Simulation):
     Parameters
     ----------
     problem_sha256
-        Digest of the problem.
+        SHA-256 digest of the problem.
     """
 
     kind = DraftStoppingProblem.kind

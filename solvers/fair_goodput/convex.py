@@ -1,10 +1,9 @@
-"""A reference formulation of the per-round problem as a convex program, written in CVXPY and solved
-by Clarabel.
+"""A reference formulation of the per-round problem in CVXPY, solved by Clarabel.
 
-Maximise U(x) subject to sum s_i <= C, s within its limits, and x_i below every line through two
-neighbouring points of mu_i. Lines beyond some number of draft tokens are left out at first, and are
-added if a solution comes close to them. Leaving out lines only relaxes the program. Its price per
-token therefore yields an upper bound on the utility of all plans.
+The convex program is to maximise U(x) subject to sum s_i <= C, s within its limits, and x_i below
+every line through two neighbouring points of mu_i. Lines beyond some number of draft tokens are
+left out at first, and are added if a solution comes close to them. Leaving out lines only relaxes
+the program. Its price per token therefore yields an upper bound on the utility of all plans.
 """
 
 from __future__ import annotations
@@ -84,9 +83,7 @@ class Convex(FairGoodputMethod):
         }
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Solve the program repeatedly, adding lines until no client comes close to its last
-        line.
-        """
+        """Solve the program, adding lines until no client comes close to its last line."""
         region = region_of(problem)
         offer_first_plan(problem, budget, region)
         cp = budget.load_library("cvxpy")
@@ -131,10 +128,10 @@ def solve_program(
     budget: Budget,
     accuracy: float,
 ) -> tuple[Floats | None, float, str]:
-    """Return a tuple (tokens, price, status): the mean draft tokens, the price per token, and the
-    solver's status.
+    """Return a tuple (tokens, price, status) for the program with the first `lines` lines.
 
-    The tokens are None if no solution was found. `lines` is the number of lines in each client's
+    The entries are the mean draft tokens, the price per token, and the solver's status. The tokens
+    are None if no solution was found. `lines` is the number of lines in each client's
     interpolation, and `accuracy` is the solver's tolerance.
 
     At the optimum x, the gradient of the common rate is parallel to the gradient of the sum of
@@ -255,9 +252,9 @@ def price_bound(problem: FairGoodputProblem, region: Region, price: float) -> fl
 
     The bound is the sum over clients of max_s (w U(f(s)) - price s), plus price C.
 
-    The gains of a client decrease. Its best s therefore lies in the last segment whose gain at the
-    start exceeds the price. The best s is an end of this segment, a limit of s, or the point where
-    the slope of the utility equals the price.
+    Each additional token of a client gains less than the one before. Its best s therefore lies in
+    the last segment whose gain at the start exceeds the price. The best s is an end of this
+    segment, a limit of s, or the point where the slope of the utility equals the price.
     """
     g, w, a = problem.fairness, problem.weight, problem.acceptance_rates
     lines = largest_where(

@@ -37,9 +37,7 @@ arithmetic.
 
 @dataclass(frozen=True)
 class Dual(FairGoodputMethod):
-    """Find the fair optimum per round by a one-dimensional search over the price of a draft
-    token.
-    """
+    """Find the fair optimum per round by a search over the price of a draft token."""
 
     name = "dual"
     exact = True
@@ -49,9 +47,7 @@ class Dual(FairGoodputMethod):
     takes = (PER_ROUND,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Find the optimal price, and build a schedule of integer allocations with the optimal
-        means.
-        """
+        """Find the optimal price, and build a schedule with the optimal mean allocation."""
         region = region_of(problem)
         if math.isfinite(budget.time_limit) or budget.callback is not None:
             offer_first_plan(problem, budget, region)
@@ -96,8 +92,9 @@ class Optimum:
     passes: int
 
     def bound(self, problem: FairGoodputProblem, goodput: Floats) -> float:
-        """Return an upper bound on the utility of all plans per round, given the allocation's
-        goodput.
+        """Return an upper bound on the utility of all plans per round.
+
+        `goodput` is the goodput of the allocation.
         """
         utility = problem.utility(goodput)
         spent = float((problem.weight * goodput ** (1.0 - problem.fairness)).sum())
@@ -117,9 +114,7 @@ def optimise(problem: FairGoodputProblem, region: Region, budget: Budget) -> Opt
 
 
 class Market:
-    """A market for draft tokens: the clients' demand at a price, and the number of tokens on
-    offer.
-    """
+    """A market for draft tokens, with the clients' demand at a price and the tokens on offer."""
 
     def __init__(self, problem: FairGoodputProblem, region: Region, budget: Budget) -> None:
         self.budget, self.kernels = budget, budget.load("fair_goodput.dual")

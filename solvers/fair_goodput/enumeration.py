@@ -1,6 +1,6 @@
 """The method `enumeration` for `fair-goodput`, which tries all integer allocations.
 
-The method finds the fairest mixture of allocations by brute force. It makes no assumption about
+It finds the fairest mixture of allocations by brute force. The search makes no assumption about
 which rounds are useful in a mixture, because each mixture is compared with every allocation. The
 other methods are tested against this method, for rates per round and per second.
 """
@@ -61,16 +61,14 @@ class ExhaustiveSearch(Search):
 
     @cached_property
     def spares(self) -> Floats:
-        """Amounts by which the rates of each allocation exceed the minimum rates, with one row per
-        allocation.
+        """Amounts by which the rates of each allocation exceed the minimum rates.
 
-        See `spare_of`.
+        There is one row per allocation; see `spare_of`.
         """
         return np.array([self.spare_of(one) for one in self.table])
 
     def best_round(self, prices: Floats, extra: Floats) -> tuple[float, Ints]:
-        """Return the largest value of an allocation at the given prices, and an allocation with
-        this value.
+        """Return the largest value of an allocation at the given prices, and that allocation.
 
         The arguments have the same meaning as in `Search.best_round`.
         """

@@ -49,11 +49,11 @@ CURVED = 0.3
 """Maximum error of a step's linear model, as a fraction of the gap."""
 
 WHOLE = 256
-"""Maximum number of clients, minimum rates and rounds together for which Newton's equations are
-solved directly.
+"""Maximum problem size for which Newton's equations are solved directly.
 
-In larger problems, the equations of the clients are eliminated first. Elimination is fast, but
-loses digits if rounds are nearly identical.
+The size is the number of clients, minimum rates and rounds together. In larger problems, the
+equations of the clients are eliminated first. Elimination is fast, but loses digits if rounds are
+nearly identical.
 """
 
 
@@ -127,8 +127,7 @@ def best_shares(cost: Floats, rows: Floats, limits: Floats, *free: tuple[float, 
 
 
 def keep_least(rates: Floats, shares: Floats, spare: Floats) -> Floats:
-    """Return shares that reach every minimum rate exactly and change the rates as little as
-    possible.
+    """Return shares that reach every minimum rate and change the rates as little as possible.
 
     If `shares` already reach every minimum rate, they are returned unchanged.
     """
@@ -185,8 +184,8 @@ class _Path:
     On the path, each pair of complementary variables has the same product mu. The first pair is the
     shares theta and the reduced costs z, by which the value of each round falls short of 1. The
     second pair is the prices y = (p, e) and the slacks s: the excess of the rates over those that
-    correspond to p, and over the minimum rates. For g < 1 the prices p are the slope at V theta,
-    which needs no slacks.
+    correspond to p, and over the minimum rates. For g < 1, the prices p are the gradient at V
+    theta, which needs no slacks.
     """
 
     def __init__(self, V: Floats, log_weights: Floats, fairness: float, spare: Floats) -> None:
@@ -216,9 +215,7 @@ class _Path:
         return np.asarray(self.a * p ** (-1.0 / self.fairness), np.float64)
 
     def slope(self, x: Floats) -> Floats:
-        """Return the gradient of the logarithm of the common rate at the rates `x`, used as
-        prices.
-        """
+        """Return the gradient of the logarithm of the common rate at the rates `x`."""
         return slope(x, self.log_weights, self.fairness)
 
     @property
@@ -321,9 +318,7 @@ class _Newton:
         self.factors, self.pivots, _ = dgetrf(M)
 
     def solve(self, upper: Floats, lower: Floats) -> tuple[Floats, Floats]:
-        """Return the solution of the scaled Newton equations for a right-hand side (upper,
-        lower).
-        """
+        """Return the solution of the scaled Newton equations for the given right-hand side."""
         from scipy.linalg.lapack import dgetrs
 
         if self.is_whole:
@@ -359,9 +354,7 @@ class _Newton:
         return float(pairs + (path.y + t * d[2])[first:] @ (path.s + t * d[3])[first:])
 
     def longest(self, d: Direction) -> float:
-        """Return the length of the longest step, at most 1, that keeps all pairs of variables
-        positive.
-        """
+        """Return the length of the longest step, at most 1, that keeps all pairs positive."""
         path, first = self.path, self.path.first
         changes = np.concatenate((d[0], d[1], d[2][first:], d[3][first:]))
         values = np.concatenate((path.theta, path.z, path.y[first:], path.s[first:]))

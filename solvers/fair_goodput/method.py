@@ -1,6 +1,4 @@
-"""The base class and shared functions of the methods for `fair-goodput`, including the initial
-plan.
-"""
+"""The base class of the methods for `fair-goodput`, shared functions, and the initial plan."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def region_of(problem: FairGoodputProblem) -> Region:
     Raises
     ------
     Infeasible
-        If no allocation is allowed. The message names the clients and the amounts.
+        If no allocation is allowed. The message names clients and the draft tokens that they need.
     """
     most = problem.max_tokens.astype(np.float64)
     if problem.min_goodput is None:
@@ -152,9 +152,8 @@ def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Float
 def largest_where(holds: Callable[[Floats], Truths], most: Floats) -> Floats:
     """Return, for each entry, the largest integer from 1 to `most` that satisfies a condition.
 
-    An entry is 0 if no such integer exists.
-
-    The condition must hold up to some number and fail beyond it.
+    An entry is 0 if no such integer exists. The condition must hold up to some number and fail
+    beyond it.
     """
     low, high = np.zeros_like(most), np.maximum(0.0, most)
     while (low < high).any():
@@ -189,9 +188,8 @@ def plan_of(problem: FairGoodputProblem, tokens: Floats) -> FairGoodputPlan:
 def in_units(tokens: Floats, budget_tokens: int) -> tuple[Ints, Ints]:
     """Split mean draft tokens into whole tokens and fractional parts.
 
-    Fractional parts are integers in units of 1 / UNIT token.
-
-    The exact sum does not exceed the budget.
+    Fractional parts are integers in units of 1 / UNIT token. The exact sum does not exceed the
+    budget.
     """
     floor = np.floor(tokens)
     whole = floor.astype(np.int64)

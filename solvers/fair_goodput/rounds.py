@@ -211,9 +211,7 @@ def plain_plans(problem: FairGoodputProblem) -> list[FairGoodputPlan]:
 
 
 def same_drafts(problem: FairGoodputProblem, tokens: int) -> FairGoodputPlan:
-    """Return the plan in which every client drafts the same number of tokens in every round, up to
-    its cap.
-    """
+    """Return the plan in which every client drafts `tokens` tokens per round, up to its cap."""
     return constant(problem, np.minimum(tokens, problem.max_tokens))
 
 

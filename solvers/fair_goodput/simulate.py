@@ -1,5 +1,4 @@
-"""Simulation of drafting rounds with random acceptances, used to compare policies with the fair
-optimum.
+"""Simulation of drafting rounds, used to compare policies with the fair optimum.
 
 Every draft of client i is accepted independently with probability alpha_i, up to the first
 rejection, and the server adds its own token. Acceptance rates are fixed, drift, or switch between

@@ -1,5 +1,6 @@
-"""The method `threshold-greedy` for `fair-goodput`, which maximises a weighted sum of rates per
-second.
+"""The method `threshold-greedy` for `fair-goodput`.
+
+It maximises a weighted sum of rates per second.
 """
 
 from __future__ import annotations

@@ -14,8 +14,9 @@ from specopt.solvers.placement.refined import Refined
 
 @dataclass(frozen=True)
 class AutoPlacement(Auto):
-    """The default method. It runs `refined`, which starts from simple plans and proves an upper
-    bound.
+    """The default method, which runs `refined`.
+
+    It starts from simple plans and proves an upper bound.
     """
 
     solves = PlacementProblem

@@ -26,9 +26,7 @@ class OnePlace(SimplePlacement):
     complexity = "O(options x log clients) evaluations of a unit"
 
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:
-        """Return patterns in which each unit serves clients of one class, with drafts from this
-        place.
-        """
+        """Return patterns in which each unit serves clients of one class, drafting in `place`."""
         return filled(prepared, self.place)
 
 
@@ -58,8 +56,9 @@ class AllDevice(OnePlace):
 
 @dataclass(frozen=True)
 class GreedyPlacement(SimplePlacement):
-    """Assign clients to units one at a time, or in small groups if there are many. Draft units are
-    not used.
+    """Assign clients to units one at a time, or in small groups if there are many.
+
+    Draft units are not used.
     """
 
     name = "greedy"

@@ -91,8 +91,7 @@ def _steps(low: float, high: float) -> list[tuple[float, float]]:
 
 
 def _pass_ends(side: Side, fits: int) -> tuple[float, float]:
-    """Return the minimum and maximum duration of a pass that serves at least one client, in
-    seconds.
+    """Return the minimum and maximum duration of a pass with at least one client, in seconds.
 
     `fits` is the maximum number of clients that fit in memory.
     """

@@ -1,8 +1,7 @@
 """The method `brute-force` for `placement`.
 
-It enumerates every pattern of every unit and every distribution of clients over units.
-
-The other methods are tested against this method.
+It enumerates every pattern of every unit and every distribution of clients over units. The other
+methods are tested against this method.
 """
 
 from __future__ import annotations
@@ -40,9 +39,7 @@ class BruteForcePlacement(PlacementMethod):
     size_hint = "fewer clients, drafters or tokens"
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Extend every reachable combination of served clients by one unit at a time, and return
-        the best plan.
-        """
+        """Extend every reachable combination of served clients by one unit at a time."""
         prepared = prepare(problem, True, budget)
         patterns = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
         nobody: Use = ((0,) * len(problem.classes), ())

@@ -121,7 +121,7 @@ def choose(
 ) -> Choice:
     """Choose the number of units that use each pattern, such that every client is served.
 
-    Return the best choice and an upper bound.
+    The result is the best choice and an upper bound (see `Choice`).
 
     For the objective "capacity", the choice serves the largest possible share of each class. The
     linear relaxation is solved first. A choice that improves on the incumbent cannot use a pattern

@@ -29,10 +29,10 @@ If there are more clients, each step assigns a group of clients.
 
 
 def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:
-    """Yield simple plans as patterns with numbers of units, starting with the plan that is quickest
-    to build.
+    """Yield simple plans, starting with the plan that is quickest to build.
 
-    If there are many clients, the plan that assigns clients one at a time is omitted.
+    A plan is given as patterns with numbers of units. If there are many clients, the plan that
+    assigns clients one at a time is omitted.
     """
     yield shared(prepared)
     for place in PLACES[:3]:

@@ -1,6 +1,4 @@
-"""Base classes of the methods for `placement`, and functions that record plans or explain
-infeasibility.
-"""
+"""Base classes of the methods for `placement`, and functions that they share."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ judge evaluates.
 """
 
 PLAIN_SECONDS = 0.02
-"""Time in seconds after which the search for simple plans stops, provided that a plan has been
-found.
-"""
+"""Time in seconds after which the search for simple plans stops once a plan has been found."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +45,7 @@ class PlacementMethod(Method):
     size_unit = "patterns of units"
 
     def size_of(self, problem: PlacementProblem) -> float:
-        """Return the number of patterns of a problem, or infinity if it exceeds the method's
-        limit.
-        """
+        """Return the number of patterns of a problem, or infinity above the method's limit."""
         return count_exact(problem, self.max_size or 0)
 
     def bytes_needed(self, problem: PlacementProblem) -> dict[str, float]:
@@ -59,9 +53,7 @@ class PlacementMethod(Method):
         return super().bytes_needed(problem) | {"options of clients": 500.0 * most_options(problem)}
 
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Search for a plan, and record a simple plan if the search finds none within the time
-        limit.
-        """
+        """Search for a plan, and record a simple plan if none is found in time."""
         try:
             return self.search(problem, budget)
         except OutOfTime:
@@ -70,8 +62,9 @@ class PlacementMethod(Method):
             raise
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Search for a plan within the limits of `budget`. Subclasses implement this method instead
-        of `run`.
+        """Search for a plan within the limits of `budget`.
+
+        Subclasses implement this method instead of `run`.
         """
         raise NotImplementedError
 
@@ -114,9 +107,7 @@ class SimplePlacement(PlacementMethod):
 
     @abstractmethod
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:
-        """Return patterns that serve all clients, or an empty counter if the rule cannot serve
-        them.
-        """
+        """Return patterns that serve all clients, or an empty counter if the rule fails."""
 
     def plans(self, prepared: Prepared) -> Iterator[Counter[Pattern]]:
         """Yield the patterns of the method's only plan."""

@@ -63,9 +63,7 @@ class Pattern:
         return found
 
     def use(self, prepared: Prepared) -> Use:
-        """Return the clients that the pattern serves and the draft units that it uses (see
-        `Use`).
-        """
+        """Return the clients that the pattern serves and its use of draft units (see `Use`)."""
         drafted = self.drafted(prepared).items()
         types = sorted((d, count, *widest(prepared, self, d)) for d, count in drafted)
         return tuple(self.served(prepared)), tuple(types)
@@ -81,9 +79,7 @@ class Pattern:
 
 
 def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Return the distinct patterns that satisfy memory and minimum rates, and compute their
-    values.
-    """
+    """Return the distinct patterns that satisfy memory and minimum rates, with their values."""
     if prepared.kernels is None:
         every = [judged(prepared, one) for one in dict.fromkeys(patterns)]
         return [one for one in every if one.value > -math.inf]
@@ -114,8 +110,9 @@ def sign(problem: PlacementProblem) -> float:
 
 
 def judged(prepared: Prepared, pattern: Pattern) -> Pattern:
-    """Return a pattern with its value as computed by the judge, or -inf if the pattern is
-    infeasible.
+    """Return a pattern with the value that the judge computes.
+
+    The value is -inf if the pattern is infeasible.
     """
     prepared.budget.check()
     prepared.budget.spend(1.0)
@@ -194,9 +191,8 @@ def widest(prepared: Prepared, pattern: Pattern, draft: int) -> tuple[bool, bool
     """Return whether a pattern has clients with the extreme properties of a type of draft units.
 
     The two results tell whether some client has the largest context of the type, and whether some
-    client has its largest draft length.
-
-    Only the clients of the pattern that use this type are considered.
+    client has its largest draft length. Only the clients of the pattern that use this type are
+    considered.
     """
     of, side = prepared.drafts[draft], prepared.sides[pattern.side]
     ways = [side.ways[option] for option, _ in pattern.entries if side.ways[option].draft == draft]

@@ -32,15 +32,15 @@ For larger numbers, each type covers a range of client numbers.
 """
 
 RANGE = 1.25
-"""Ratio of the largest to the smallest number of clients that one type of large draft units
-covers.
+"""Ratio of the largest to the smallest number of clients that a type of draft units covers.
+
+It applies above `EXACT_SIZES` clients per unit.
 """
 
 
 @dataclass(frozen=True)
 class DraftType:
-    """A type of draft units, which belong to one pool and have the same drafter and similar numbers
-    of clients.
+    """A type of draft units of one pool, with the same drafter and similar numbers of clients.
 
     Parameters
     ----------
@@ -62,8 +62,9 @@ class DraftType:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """An option as it appears in a plan: a class of clients, and where and how its tokens are
-    drafted.
+    """An option as it appears in a plan.
+
+    It is a class of clients, with the place and the drafter of its draft tokens.
     """
 
     cls: int
@@ -181,9 +182,7 @@ class _Builder:
         self.drafts = list(self._draft_types())
 
     def sides(self) -> Iterator[Side]:
-        """Yield the sides of the problem: every verifier alone, and with each drafter and draft
-        length.
-        """
+        """Yield the sides: every verifier alone, and with each drafter and draft length."""
         problem = self.problem
         for v, verifier in enumerate(problem.verifiers):
             yield self._side(v, verifier, -1, 0)
@@ -345,9 +344,7 @@ class _Builder:
 
 
 def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
-    """Return the maximum number of clients per draft unit with the drafter `drafter`, by pool
-    index.
-    """
+    """Return the maximum number of clients per draft unit with a drafter, by pool index."""
     users = [c for c in problem.classes if drafter.name in c.acceptance.values]
     found: dict[int, int] = {}
     if not users:

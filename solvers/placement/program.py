@@ -82,9 +82,7 @@ class Program:
     def column(
         self, cost: float, held: Mapping[int, float], most: float = math.inf, whole: bool = False
     ) -> int:
-        """Add a column with its objective coefficient and its coefficients by row, and return its
-        index.
-        """
+        """Add a column with its objective and row coefficients, and return its index."""
         self.costs.append(cost)
         self.most.append(most)
         self.whole.append(whole)

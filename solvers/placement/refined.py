@@ -58,8 +58,7 @@ NARROW = tuple(
 """Minimum ratio of the ends of a box, for each round. Narrower boxes are not split."""
 
 NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)
-"""Fractions of the optimality gap that a listed pattern may lose, in the order in which they are
-tried.
+"""Fractions of the optimality gap that a listed pattern may lose, in the order of trials.
 
 Small fractions yield few patterns and are therefore tried first.
 """
@@ -76,8 +75,7 @@ SECONDS_PER_PLAN = 2.0
 
 @dataclass(frozen=True)
 class Refined(PlacementMethod):
-    """Column generation over patterns of units, where each pattern is bounded within a box of
-    periods.
+    """Column generation over patterns of units, with bounds within boxes of periods.
 
     If there are few patterns, an integer program chooses among all patterns that are not dominated.
     Otherwise, the bound follows from fractional patterns and from branching on the numbers of
@@ -268,11 +266,10 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
 
 
 def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
-    """Choose among all integer patterns that can occur in a better plan, and return whether this
-    succeeded.
+    """Choose among all integer patterns that can occur in a better plan.
 
-    The patterns of the master program are rounded first to find a good plan. The better this plan
-    is, the fewer patterns need to be listed.
+    Return whether this succeeded. The patterns of the master program are rounded first to find a
+    good plan. The better this plan is, the fewer patterns need to be listed.
     """
     prepared = relaxation.prepared
     _chosen(prepared, undominated(prepared, nearest(relaxation)), budget)

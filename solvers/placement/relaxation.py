@@ -184,9 +184,7 @@ class Relaxation:
     # ------------------------------------------------------------------ pricing
 
     def _price(self, check: Callable[[], None], duals: Duals) -> tuple[float, list[Column]]:
-        """Return the upper bound at the dual prices `duals`, and patterns to add to the master
-        program.
-        """
+        """Return the upper bound at the dual prices `duals`, and patterns to add."""
         prepared, problem = self.prepared, self.prepared.problem
         of_classes, of_units, of_drafts = duals
         units = len(problem.verifiers)
@@ -218,11 +216,10 @@ class Relaxation:
     def _search(
         self, cover: Cover, duals: Duals, threshold: float, most: int = PER_SIDE
     ) -> tuple[float, list[Column]]:
-        """Return the best patterns of one side, and an upper bound on the net value of its
-        patterns.
+        """Return an upper bound on the net value of one side's patterns, and the best patterns.
 
-        The result is a tuple (bound, patterns), where the net value is the value minus the dual
-        prices. One pattern is returned for each of the `most` best boxes.
+        The net value is the value minus the dual prices. One pattern is returned for each of the
+        `most` best boxes.
         """
         prepared, kernels = self.prepared, self.prepared.kernels
         side = prepared.sides[cover.side]

@@ -131,9 +131,7 @@ def nearest(relaxation: Relaxation) -> list[Pattern]:
 
 
 def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int], ...]]:
-    """Return the entries of units if the clients of each option are divided evenly among the
-    units.
-    """
+    """Return the entries of units that share the clients of each option evenly."""
     found = Counter[tuple[tuple[int, int], ...]]()
     if not units:
         return found
@@ -165,8 +163,7 @@ class Filling:
         self.best = cache(self._best)
 
     def move(self, now: Counter[Pattern], cls: int, step: int) -> int:
-        """Add clients of one class to the unit whose value increases most, or remove clients from a
-        unit.
+        """Add clients of one class to the unit whose value increases most, or remove clients.
 
         `step` is the number of clients to add, or minus the number to remove. Unused units are
         considered as well. If no unit can change by `step`, a single client is added or removed.
@@ -245,9 +242,7 @@ def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
 
 
 def improved(prepared: Prepared, pattern: Pattern) -> Pattern:
-    """Improve a pattern that serves fixed clients, by changing the option of one entry at a
-    time.
-    """
+    """Improve a pattern for fixed clients by changing the option of one entry at a time."""
     best = pattern
     while True:
         prepared.budget.check()

@@ -227,7 +227,5 @@ def _entry(
 
 
 def _passes(drafter: Any, k: int) -> tuple[int, int]:
-    """Return the number of passes that a drafter needs for k tokens, and the number of tokens per
-    pass.
-    """
+    """Return the number of passes that a drafter needs for k tokens, and the tokens per pass."""
     return (1, k) if drafter.parallel else (k, 1)

@@ -25,7 +25,7 @@ from specopt.solvers.prompt_chunking.milp import MilpChunking
 
 @dataclass(frozen=True)
 class AutoChunking(Auto):
-    """The default method. It runs `deadline`, and then `exact`."""
+    """The default method, which runs `deadline` and then `exact`."""
 
     solves = PromptChunkingProblem
     order = (Deadline, ExactChunking)

@@ -1,5 +1,6 @@
-"""The method `equation-3` for `prompt-chunking`, which uses equal chunks of the size in Eq. 3 of
-paper 4.
+"""The method `equation-3` for `prompt-chunking`.
+
+It uses equal chunks of the size in Eq. 3 of paper 4.
 """
 
 from __future__ import annotations

@@ -128,9 +128,7 @@ class ExactChunking(SearchingMethod):
 
 
 class Search:
-    """State of a search over deadlines, with its tables, the best plan and bound so far, and
-    counters.
-    """
+    """State of a search over deadlines: its tables, the best plan and bound, and counters."""
 
     def __init__(self, problem: PromptChunkingProblem, budget: Budget, max_labels: int) -> None:
         self.budget = budget
@@ -167,9 +165,7 @@ class Search:
         return spread / self.plan_seconds if spread > 0 else 0.0
 
     def bracket(self) -> None:
-        """Try deadlines until the gap is as small as requested, or until the label limit is
-        reached.
-        """
+        """Try deadlines until the gap is small enough, or until the label limit is reached."""
         enough = max(ENOUGH, self.budget.gap)
         if self.distance > enough:
             rows = len(self.floor)
@@ -208,9 +204,7 @@ class Search:
         self.budget.check()
 
     def may_meet(self, deadline: float) -> bool:
-        """Compute the latest states for a deadline, and return False if no plan can meet the
-        deadline.
-        """
+        """Compute the latest states for a deadline, and return False if no plan can meet it."""
         self.deadlines += 1
         possible = True
         for behind in range(self.prepared.cells + 1, 0, -self.rows_at_once):

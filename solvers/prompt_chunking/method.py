@@ -1,6 +1,4 @@
-"""Code shared by the methods for prompt chunking: an initial plan, lower bounds, and the outcome of
-a solve.
-"""
+"""Code shared by the methods for prompt chunking: an initial plan, lower bounds, and outcomes."""
 
 from __future__ import annotations
 
@@ -97,8 +95,9 @@ def path_bound(problem: PromptChunkingProblem) -> float:
 
 
 def offer_first_plan(problem: PromptChunkingProblem, budget: Budget) -> None:
-    """Record an initial plan with one chunk, which is always feasible, and a bound that needs no
-    search.
+    """Record an initial plan with one chunk and a lower bound that needs no search.
+
+    A plan with one chunk is always feasible.
     """
     budget.offer(plan_of([problem.prompt_tokens]))
     budget.improve_bound(path_bound(problem))
@@ -106,9 +105,7 @@ def offer_first_plan(problem: PromptChunkingProblem, budget: Budget) -> None:
 
 
 def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepared:
-    """Record an initial plan and the lower bound that all methods use, and return the problem's
-    arrays.
-    """
+    """Record an initial plan and a lower bound, and return the problem's arrays."""
     offer_first_plan(problem, budget)
     kernels = budget.load("prompt_chunking.bound")
     budget.check(SECONDS_PER_TOKEN * problem.prompt_tokens)

@@ -1,5 +1,6 @@
-"""Serving schemes that can be selected by name: four schemes of paper 4, and a scheme with planned
-chunks.
+"""Serving schemes that can be selected by name.
+
+They are four schemes of paper 4 and a scheme with planned chunks:
 
 ==============  ====================================================================================
 ``u-shape``     whole prompts, one token per round

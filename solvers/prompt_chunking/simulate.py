@@ -176,8 +176,9 @@ def simulate(
     wait: Wait = "none",
     download: Download = "all",
 ) -> PromptSimulation:
-    """Simulate a serving scheme in several runs, each of which ends when its counted requests are
-    complete.
+    """Simulate a serving scheme in several runs.
+
+    Each run ends when its counted requests are complete.
 
     Parameters
     ----------
@@ -435,9 +436,7 @@ class State:
 
 
 def _twin(policy: OwnPolicy, workload: PromptWorkload, seed: int) -> Any:
-    """Return a simulation loop in plain Python in which a user-defined policy determines the
-    chunks.
-    """
+    """Return a simulation loop in plain Python for a user-defined policy."""
     known: dict[tuple[float, int], int] = {}
 
     def size(serving: Any, request: Any, chunk: int, left: int, every: int) -> int:

@@ -33,8 +33,9 @@ ROUGH = 0.02
 """Standard deviation of the log errors that remain after the predictions are corrected."""
 
 LEANS = np.array([1.0, 0.3, 0.1, 0.3, 0.1, 0.05])
-"""Prior standard deviations of the corrections to the log step duration, one for each column of
-`_leans`.
+"""Prior standard deviations of the corrections to the log step duration.
+
+There is one for each column of `_leans`.
 """
 
 LEVEL = 0.9
@@ -265,10 +266,9 @@ def _scaled(data: Any, factor: float, timed: bool = False) -> Any:
 
 
 def _acceptance(seen: Sequence[Seen]) -> dict[str, Any] | None:
-    """Return the acceptance by position at the largest draft length, computed from the engine's
-    counters.
+    """Return the acceptance by position at the largest draft length, or None.
 
-    The result is None if there are no counters.
+    It is computed from the engine's counters. The result is None if there are no counters.
     """
     counts = [one.load.counted for one in seen if any(one.load.counted)]
     longest = max(map(len, counts), default=0)
@@ -321,11 +321,10 @@ def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
 
 
 def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any]]:
-    """Return the ratios of measured to predicted step durations and tokens per step, by draft
-    length.
+    """Return the ratios of measured to predicted quantities, by draft length.
 
-    Each entry contains a confidence interval for the mean ratio, and the resulting relative change
-    in throughput.
+    The quantities are the duration of a step and the number of tokens per step. Each entry contains
+    a confidence interval for the mean ratio, and the resulting relative change in throughput.
     """
     found = []
     for length in dict.fromkeys(one.place[1] for one in seen):

@@ -14,8 +14,9 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 
 Range = tuple[int, int, int]
-"""A range of batch sizes: its first and last batch size (inclusive), and the index of its
-choice.
+"""A range of batch sizes.
+
+The entries are its first and last batch size (inclusive), and the index of its choice.
 """
 
 

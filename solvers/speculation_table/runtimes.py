@@ -1,6 +1,4 @@
-"""Runtimes from which speculation tables are computed, and the JSON format in which they are
-stored.
-"""
+"""Runtimes from which speculation tables are computed, and their JSON format."""
 
 from __future__ import annotations
 
@@ -123,9 +121,7 @@ class Runtimes:
         return replace(found, contexts=(float(context),))
 
     def _at_every_context(self) -> Self:
-        """Return the runtimes with every measured context that lies within the measured range of
-        both models.
-        """
+        """Return the runtimes with every measured context within the range of both models."""
         tables = [of for of in (self.verify.contexts, self.drafter.contexts) if of]
         if not tables:
             return self
@@ -163,8 +159,7 @@ class Runtimes:
         return "; ".join(f"{name}: {text}" for name, text in parts.items() if text)
 
     def covers(self, most_requests: int, most_drafts: int) -> Truths:
-        """Return whether the passes of a step lie within the measured range, for every kind of
-        step.
+        """Return whether the passes of every kind of step lie within the measured range.
 
         The steps have 1..B requests and 0..K drafts per request. The result has shape (B, K + 1).
         """
@@ -196,9 +191,7 @@ class Runtimes:
         return alone, found
 
     def _grid(self, most_requests: int, most_drafts: int) -> Sequence[Floats]:
-        """Return the contexts, the batch sizes 1..B and the numbers of drafts 0..K as broadcastable
-        arrays.
-        """
+        """Return the contexts, batch sizes 1..B and numbers of drafts 0..K for broadcasting."""
         sizes = np.arange(1.0, most_requests + 1.0), np.arange(most_drafts + 1.0)
         return np.meshgrid(self.contexts, *sizes, indexing="ij", sparse=True)
 

@@ -77,9 +77,7 @@ class SpeculationTable:
         )
 
     def worth(self, runtimes: Runtimes, rate: float) -> float:
-        """Return the geometric mean of the speed-ups over all batch sizes if the acceptance rate is
-        constant.
-        """
+        """Return the geometric mean speed-up over all batch sizes at a constant acceptance rate."""
         sizes, drafts = self.relative.shape
         known = speedups(runtimes, PositionAcceptance.constant(rate), sizes, drafts - 1).fitted
         return replace(self.schedule(), speedups=known).mean_speedup() or 0.0
@@ -251,9 +249,7 @@ def break_even(runtimes: Runtimes, requests: int, drafts: int, multiple: int = 1
 
 
 def _against(worth: Speedups, ranges: list[tuple[int, int, int]], robust: bool) -> str:
-    """Return the reason why speculation should not be enabled, or an empty string if it should
-    be.
-    """
+    """Return the reason why speculation should not be enabled, or an empty string."""
     speculates = any(drafts for *_, drafts in ranges)
     if not robust:
         logs = [np.log(worth.fitted[low - 1 : high, k]) for low, high, k in ranges]

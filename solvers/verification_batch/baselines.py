@@ -49,8 +49,9 @@ class InOrder(VerificationBatchMethod):
 
 @dataclass(frozen=True)
 class FirstComeFirstServed(InOrder):
-    """Add requests in order of arrival until a request does not fit. Hopeless requests are dropped
-    first.
+    """Add requests in order of arrival until a request does not fit.
+
+    Hopeless requests are dropped first.
     """
 
     name = "fcfs"
@@ -64,8 +65,9 @@ class FirstComeFirstServed(InOrder):
 
 @dataclass(frozen=True)
 class EarliestDeadlineFirst(InOrder):
-    """Add requests in order of deadline until a request does not fit. Hopeless requests are dropped
-    first.
+    """Add requests in order of deadline until a request does not fit.
+
+    Hopeless requests are dropped first.
     """
 
     name = "edf"

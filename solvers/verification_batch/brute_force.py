@@ -15,7 +15,7 @@ from specopt.solvers.verification_batch.prepare import Prepared
 class BruteForceBatch(VerificationBatchMethod):
     """Enumerate all subsets of the requests.
 
-    If rounding decides whether a subset is feasible, the judge is asked.
+    If the feasibility of a subset depends on rounding, the judge decides.
     """
 
     name = "brute-force"

@@ -26,7 +26,7 @@ from specopt.solvers.verification_batch.method import VerificationBatchMethod, p
 from specopt.solvers.verification_batch.prepare import Prepared
 
 UNITS = 1e4
-"""Scaled size of the rooms and of the largest value.
+"""Scaled size of the limits on time and memory, and of the largest value.
 
 The program is scaled because HiGHS has absolute tolerances of 1e-6 and less.
 """
@@ -36,12 +36,10 @@ The program is scaled because HiGHS has absolute tolerances of 1e-6 and less.
 class MilpBatch(ByProgram, VerificationBatchMethod):
     """Solve an integer program with one binary variable and one deadline row per request.
 
-    One more row limits the memory.
-
-    The rows include the judge's tolerance, and HiGHS may exceed the rows by its own tolerance.
-    Every batch that the judge admits is therefore feasible in the program, so its bound is valid.
-    If the judge refuses a solution, a row that excludes its combination of requests is added, and
-    HiGHS starts again.
+    One more row limits the memory. The rows include the judge's tolerance, and HiGHS may exceed the
+    rows by its own tolerance. Every batch that the judge accepts is therefore feasible in the
+    program, so its bound is valid. If the judge rejects a solution, a row that excludes its
+    combination of requests is added, and HiGHS starts again.
     """
 
     name = "milp"

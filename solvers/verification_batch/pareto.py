@@ -1,5 +1,4 @@
-"""The method `pareto` for `verification-batch`, which extends labels for all thresholds in one
-pass.
+"""The method `pareto` for `verification-batch`, a labelling algorithm over all thresholds.
 
 A label is a batch's time, memory and value, and a threshold is its tightest deadline. The module
 also enumerates all subsets of few requests.
@@ -34,11 +33,10 @@ SUBSETS_PER_CHECK = 1024
 class Pareto(VerificationBatchMethod):
     """Extend labels by requests in order of decreasing deadline.
 
-    The last request of a label limits the label's time.
-
-    A label is dropped if another label over the same requests has at most its time and memory and
-    at least its value. A label is also dropped if, for every remaining threshold, the prices show
-    that no completion is better than the incumbent.
+    The last request of a label limits the label's time. A label is dropped if another label over
+    the same requests has at most its time and memory and at least its value. A label is also
+    dropped if, for every remaining threshold, the prices show that no completion is better than the
+    incumbent.
 
     Labels may fill the larger of the two rooms of `Prepared`, so that the best label bounds every
     batch that the judge accepts. If the judge rejects such a batch because of its last digits, all
@@ -53,9 +51,7 @@ class Pareto(VerificationBatchMethod):
     complexity = "O(n x labels log labels), exponential at worst"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Start from the batch of `sweep`, compute bounds for the thresholds, and extend the
-        labels.
-        """
+        """Start from the batch of `sweep`, compute bounds, and extend the labels."""
         budget.offer(plan_of(sweep(prepared, budget)))
         budget.check()
         bound, *prices = prepared.bounds(budget, enough(budget))

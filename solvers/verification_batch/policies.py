@@ -127,4 +127,4 @@ class Policy:
 
 
 NAMED: dict[str, partial[Policy]] = {name: partial(Policy, name=name) for name in POLICIES}
-"""The policies with their default options, by name of the policy."""
+"""The policies with their default options, by name."""

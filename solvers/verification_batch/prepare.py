@@ -1,6 +1,4 @@
-"""The requests of a verification-batch problem with their costs, in the form used by the methods
-and kernels.
-"""
+"""The requests of a verification-batch problem with their costs, as arrays."""
 
 from __future__ import annotations
 
@@ -124,9 +122,7 @@ class Prepared:
         return self.columns_within(MOST)
 
     def columns_within(self, which: int) -> tuple[Floats, Floats, Floats, Floats, float]:
-        """Return the columns of the items with the smaller rooms (`SURE`) or the larger rooms
-        (`MOST`).
-        """
+        """Return the columns of the items with the rooms `which`, `SURE` or `MOST`."""
         problem, items = self.problem, self.items
         return (
             problem.expected_tokens[items],
@@ -138,9 +134,7 @@ class Prepared:
 
     @cached_property
     def ends(self) -> Ints:
-        """Number of items with at least each distinct room, which is the end of a prefix of the
-        items.
-        """
+        """Ends of the prefixes of the items with at least each distinct room."""
         rooms = self.columns[3]
         return np.flatnonzero(np.append(rooms[1:] != rooms[:-1], True)[: len(rooms)]) + 1
 
@@ -182,8 +176,7 @@ class Prepared:
         return batch
 
     def bounds(self, budget: Budget, enough: float, levels: float = math.inf) -> Floats:
-        """Return an upper bound for every threshold, with the prices of time and memory that imply
-        it.
+        """Return an upper bound for every threshold, with its prices of time and memory.
 
         The budget's bound is improved as well. The bounds are tight only above `enough`. Initially,
         neighbouring thresholds share a bound. A shared bound above `enough` is refined level by

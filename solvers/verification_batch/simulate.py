@@ -1,10 +1,9 @@
-"""Long-run simulation of many devices that share one verifier, with a policy that chooses every
-batch.
+"""Long-run simulation of many devices that share one verifier.
 
-A device thinks, then starts a response with a new prompt. Until the response is complete, the
-device drafts a window, sends it, waits in the queue, has the window verified in a batch, and
-receives the accepted tokens and the verifier's own token. The simulation makes the following
-assumptions beyond the workload:
+A policy chooses every batch. A device thinks, then starts a response with a new prompt. Until the
+response is complete, the device drafts a window, sends it, waits in the queue, has the window
+verified in a batch, and receives the accepted tokens and the verifier's own token. The simulation
+makes the following assumptions beyond the workload:
 
 * The first verification of a response is cold: it computes the prompt and the window. A later
   verification reads the cached prefix and computes the window and the verifier's last token.
@@ -412,9 +411,7 @@ class Outcome:
 
 
 def _twin(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
-    """Return a simulation loop in plain Python in which a user-defined policy chooses the
-    batches.
-    """
+    """Return a simulation loop in plain Python for a user-defined policy."""
 
     def choose(now: float, rule: Any, pending: Any, room: Any, batch: Any) -> int:
         known = [array.copy() for array in pending[:5]]

@@ -18,10 +18,9 @@ from specopt.solvers.verification_batch.prepare import SURE, Prepared
 
 @dataclass(frozen=True)
 class Sweep(VerificationBatchMethod):
-    """Run a greedy algorithm by value per second for each tightest deadline, and improve the best
-    batches.
+    """Run a greedy algorithm by value per second for each tightest deadline.
 
-    The best single request is considered as well.
+    The best results are improved by exchanges, and the best single request is considered as well.
 
     At the deadline D of an optimal batch, the greedy batch up to and including the first request
     that does not fit has at least the value of the relaxed knapsack. As long as memory does not

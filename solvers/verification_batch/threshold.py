@@ -41,7 +41,7 @@ FOUND = 2
 """HiGHS's code for a feasible solution."""
 
 UNITS = 1e4
-"""Scaled size of the rooms and of the largest value in a knapsack program.
+"""Scaled size of the limits on time and memory, and of the largest value, in a knapsack program.
 
 The program is scaled because the tolerances of HiGHS are absolute.
 """
@@ -72,10 +72,9 @@ HiGHS alone.
 
 @dataclass(frozen=True)
 class Threshold(VerificationBatchMethod):
-    """Solve a knapsack problem for every tightest deadline that a Lagrangian bound does not rule
-    out.
+    """Solve a knapsack problem for every tightest deadline that no bound rules out.
 
-    The constraints of the knapsack problem are time and memory.
+    The knapsack problem has the constraints time and memory, and the bounds are Lagrangian.
 
     Unless there are few requests, good batches for the best thresholds are found first. Such a
     batch is the best subset of the requests with the smallest absolute reduced values, improved by
@@ -103,9 +102,7 @@ class Threshold(VerificationBatchMethod):
     few_labels: ClassVar[int] = 1_000_000
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Compute bounds, fix requests, and solve the thresholds, starting with the most promising
-        one.
-        """
+        """Compute bounds, fix requests, and solve the thresholds, most promising first."""
         few = prepared.problem.requests <= FEW_REQUESTS
         budget.offer_warm_start()
         if not few:  # bounds need to be tight only above the value of a good batch
@@ -170,11 +167,10 @@ class Threshold(VerificationBatchMethod):
         gap: float,
         budget: Budget,
     ) -> tuple[int, float]:
-        """Solve the program for one threshold, and record its best batch if that improves on the
-        incumbent.
+        """Solve the program for one threshold, and record its best batch if it is better.
 
-        Return the size of the program, and an upper bound on the threshold's batches. `found`
-        contains the bound and the prices of each threshold.
+        The batch is compared with the incumbent. Return the size of the program, and an upper bound
+        on the threshold's batches. `found` contains the bound and the prices of each threshold.
         """
         assert budget.objective is not None
         bound, per_second, per_byte = found[:, k].tolist()

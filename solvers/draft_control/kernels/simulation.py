@@ -52,7 +52,7 @@ step size k ** -step_power. The exploration probability is linear over the steps
 Learned = record(
     "Learned", values="f8[:, :, ::1]", seen="i8[:, :, ::1]", tokens_and_seconds="f8[::1]"
 )
-"""What has been learned so far.
+"""The current state of the learning.
 
 ``values`` contains the two tables of action values by state and action, and ``seen`` the number of
 updates of each entry. ``tokens_and_seconds`` contains the running sums that define rho.
@@ -69,8 +69,9 @@ def accepted_of(stream, rate, length):
 
 
 Played = rows("Played", tokens="i8", drafted="i8", seconds="f8")
-"""Number of tokens, number of drafted tokens, and duration in seconds of the counted iterations of
-one replication.
+"""Totals of the counted iterations of one replication.
+
+The fields are the number of tokens, the number of drafted tokens, and the duration in seconds.
 """
 
 

@@ -28,7 +28,7 @@ and n is only the start of the search.
 
 @helper
 def power(L, n):
-    """Return a^n."""
+    """Return the power a^n, given L = log a."""
     return 1.0 if n == 0 else math.exp(n * L)
 
 

@@ -1,5 +1,4 @@
-"""Kernels for online fair goodput, which perform one round of the scheduler and simulate whole
-runs.
+"""Kernels for online fair goodput: one round of the scheduler, and simulations of whole runs.
 
 The simulations execute the same code as the scheduler.
 
@@ -116,8 +115,7 @@ def chance(rates, i, drafts):
 
 @helper
 def greedy(weights, rates, firsts, caps, left, drafts):
-    """Allocate the remaining budget greedily by Eq. 5, always to the draft with the largest
-    marginal.
+    """Allocate the remaining budget by Eq. 5, always to the draft with the largest marginal.
 
     The marginal of draft j is w times the probability that drafts 1..j are all accepted. The
     marginal of a client's first draft is w times its entry in ``firsts``. ``drafts`` contains the
@@ -162,7 +160,7 @@ def marginal_utility(weight, goodput, fairness):
 
 @helper
 def drafts_for(rates, i, rate, behind):
-    """Return the number of drafts that client i gets to reach its promised rate.
+    """Return the number of drafts allocated to client i to reach its promised rate.
 
     This is the largest number whose expected goodput does not exceed the rate, plus one if the
     client is behind its promise. Drafts that would add a negligible fraction of the rate are left
@@ -178,9 +176,7 @@ def drafts_for(rates, i, rate, behind):
 
 @helper
 def tried(silent):
-    """Return the number of trial drafts, 0 or 1, for a client that has been silent for `silent`
-    rounds.
-    """
+    """Return the number of trial drafts, 0 or 1, after `silent` silent rounds of a client."""
     return int(silent & (silent - 1) == 0 or silent % LONGEST_SILENCE == 0)
 
 
@@ -416,10 +412,10 @@ def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, 
 
     The runs are numbered first, first + 1, and so on.
 
-    ``facts`` and ``counts`` contain the initial knowledge. ``checkpoints`` contains increasing
-    numbers of rounds. The sums are written to ``expected`` and ``realised``, with shape (runs,
-    checkpoints, N). The allocations are written to ``record``, with shape (runs, rounds, N), unless
-    it is empty.
+    ``facts`` and ``counts`` contain the initial information about the clients. ``checkpoints``
+    contains increasing numbers of rounds. The sums are written to ``expected`` and ``realised``,
+    with shape (runs, checkpoints, N). The allocations are written to ``record``, with shape (runs,
+    rounds, N), unless it is empty.
     """
     policy, budget, rates, initial = (
         scheduling.policy,

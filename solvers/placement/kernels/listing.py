@@ -61,8 +61,7 @@ have been seen. `is_valued` tells whether patterns are evaluated and kept, or on
 
 @helper
 def advance(table, kept):
-    """Advance to the next pattern that satisfies all rows, and return whether such a pattern
-    exists.
+    """Advance to the next pattern that satisfies all rows, and return whether it exists.
 
     `table` contains the coefficients of the items, by row. Clients are added one at a time, in
     nondecreasing order of items.
@@ -102,17 +101,13 @@ def advance(table, kept):
 
 @helper
 def served(options, option):
-    """Return the class of an option, or a unique negative number if the option drafts on a draft
-    unit.
-    """
+    """Return the class of an option, or a unique negative number if it uses a draft unit."""
     return options[option].cls if options[option].draft < 0 else -1 - option
 
 
 @helper
 def alike(options, chosen, counts, others, numbers):
-    """Return whether two patterns serve the same clients and use the same options on draft
-    units.
-    """
+    """Return whether two patterns serve the same clients with the same options on draft units."""
     if counts.sum() != numbers.sum():
         return False
     for e in range(len(chosen)):
@@ -173,10 +168,10 @@ def keep(options, worth, chosen, counts, kept):
     " Kept)"
 )
 def near(unit, options, trips, rules, sizes, prices, clients, box, kept):
-    """List every integer pattern in a box whose value, net of client prices, may exceed a
-    threshold.
+    """List the integer patterns in a box whose value, net of client prices, may be large.
 
-    With a threshold of -inf, all patterns that fit in memory are listed. Before the first call for
+    They are the patterns that may exceed the threshold in `sizes`. With a threshold of -inf, all
+    patterns that fit in memory are listed. Before the first call for
     a box, the item and the number of entries in `kept.at` must be 0.
     """
     rows = len(unit.passes) * max(len(unit.beside), 1 + len(LATER))

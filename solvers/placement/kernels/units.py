@@ -77,9 +77,7 @@ def largest(passes, b, m, c):
 
 @helper
 def pass_seconds(unit, b, m, c):
-    """Return the duration B of a pass of a unit, including the drafter next to the verifier, in
-    seconds.
-    """
+    """Return the duration B of a pass of a unit, including its drafter, in seconds."""
     total = largest(unit.passes, b, m, c)
     draft = largest(unit.beside, b, b * unit.length if unit.parallel else b, c)
     return (total + (draft if unit.parallel else unit.length * draft)) / unit.open_share
@@ -502,13 +500,12 @@ def middle(box, sizes):
 def search(
     unit, options, trips, objective, sizes, prices, clients, boxes, columns, chosen, amounts
 ):
-    """Find patterns of one side with the largest values, net of client prices, by a best-first
-    search.
+    """Find patterns of one side with the largest values, net of client prices.
 
-    `prices` contains the price of a client by option. The boxes in `boxes` together contain every
-    pattern. They are followed by free entries, marked by a negative `low`, for the halves of split
-    boxes. The patterns found are written to `columns`, `chosen` and `amounts`. Return an upper
-    bound on all patterns, and the number of patterns found.
+    The search over boxes is best-first. `prices` contains the price of a client by option. The
+    boxes in `boxes` together contain every pattern. They are followed by free entries, marked by a
+    negative `low`, for the halves of split boxes. The patterns found are written to `columns`,
+    `chosen` and `amounts`. Return an upper bound on all patterns, and the number of patterns found.
     """
     count, width = len(options), chosen.shape[1]
     worths, table, rhs = np.empty(count), np.empty((count, width)), np.empty(width)

@@ -9,8 +9,9 @@ from specopt.solvers.kernels.kernel import helper, kernel
 from specopt.solvers.prompt_chunking.kernels.play import Prompt  # noqa: F401  (named in a signature)
 
 HALVINGS = 44
-"""Number of times that an interval of deadlines is halved. The final relative width is about
-1e-13.
+"""Number of times that an interval of deadlines is halved.
+
+The final relative width is about 1e-13.
 """
 
 

@@ -1,5 +1,6 @@
-"""A labelling algorithm that decides whether some plan ends by a time T, in the event model of
-paper 4.
+"""A labelling algorithm that decides whether some plan ends by a time T.
+
+It uses the event model of paper 4.
 
 A boundary is an index i = 0..M into `position`, which contains the number of tokens before each
 boundary. After the chunk that ends at a boundary, the device, the uplink and the P stages have a
@@ -42,8 +43,9 @@ Tables = record(
     fewest="i8[::1]",  # minimum number of chunks that can follow
 )
 Link = rows("Link", next="i8", parent="i8", end="i8", chunks="i8")
-"""Links of a label: the next label at its boundary, its parent label, its boundary, and its number
-of chunks.
+"""Links of a label.
+
+They are the next label at its boundary, its parent label, its boundary, and its number of chunks.
 """
 
 Labels = record("Labels", states="f8[:, ::1]", links="Link[::1]", heads="i8[::1]")

@@ -8,9 +8,7 @@ from specopt.solvers.kernels.kernel import helper, kernel
 from specopt.solvers.prompt_chunking.kernels.play import Work, play  # noqa: F401  (named in a signature)
 
 PATIENCE = 4
-"""Number of consecutive chunk counts without improvement after which the search for geometric
-chunks ends.
-"""
+"""Number of chunk counts in a row without improvement that end the search for geometric chunks."""
 
 
 @kernel("i8(i8, Prompt)")
@@ -39,9 +37,7 @@ def best_equal(least, prompt):
 
 @kernel("i8(i8, Prompt, i8[::1])")
 def enumerate_plans(most, prompt, out):
-    """Enumerate all plans in O(2^M M P) time, fill `out` with the best plan, and return its number
-    of chunks.
-    """
+    """Fill `out` with the best of all plans in O(2^M M P) time, and return its number of chunks."""
     M = prompt.position.size - 1
     state = np.empty(prompt.stages + 1)
     bounds = np.zeros(M + 1, np.int64)
@@ -68,8 +64,7 @@ def enumerate_plans(most, prompt, out):
 
 @helper
 def spread(chunks, M, peak, growth, ratio, weights, bounds):
-    """Fill `bounds` with chunks whose sizes form one geometric sequence up to a peak and another
-    after it.
+    """Fill `bounds` with chunks whose sizes form a geometric sequence before and after a peak.
 
     The size changes by the factor `growth` from chunk to chunk up to the chunk `peak`, and by the
     factor `ratio` after it. Boundaries are rounded to integers, and no chunk is empty. `weights` is

@@ -63,10 +63,10 @@ def advance(prompt, chunks, tokens, after, up, state, out):
 
 @inlined
 def play(prompt, bounds, chunks, state):
-    """Return the time to first token of the plan with boundaries bounds[0..chunks], in O(chunks P)
-    time.
+    """Return the time to first token of the plan with boundaries bounds[0..chunks].
 
-    `state` is scratch space with shape (1 + P,). The result is infinite if the call is stopped.
+    The simulation takes O(chunks P) time. `state` is scratch space with shape (1 + P,). The result
+    is infinite if the call is stopped.
     """
     P = prompt.stages
     for q in range(P + 1):

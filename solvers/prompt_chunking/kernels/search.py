@@ -1,7 +1,7 @@
 """Kernels for a local search for plans with a short time to first token.
 
-Starting plans either follow from deadlines or have chunks that grow at first. They are improved by
-local moves.
+Starting plans are geometric, follow from deadlines, or have chunks that grow at first. They are
+improved by local moves.
 """
 
 import math
@@ -310,8 +310,7 @@ def earliest_deadline(most, prompt, bound, value, share, work, out):
 
 @helper
 def best_growing(chunks, most, prompt, peak, work, out):
-    """Fill `out` with the best chunks found whose sizes increase up to the chunk `peak` and then
-    shrink.
+    """Fill `out` with the best chunks found whose sizes rise up to chunk `peak` and then fall.
 
     Return the number of chunks, which differs from `chunks` by at most one.
     """

@@ -169,9 +169,7 @@ def balanced_chunk(tokens, seconds, mu, seconds_per_token, stages):
 
 @helper
 def _chunk_size(serving, request, c, left, every):
-    """Return the number of tokens in the chunk with index c of a prompt that has `left` tokens
-    left.
-    """
+    """Return the number of tokens in the chunk with index c, given `left` remaining tokens."""
     if serving.mode == PLANNED:
         return serving.sizes[request.first_size + c]
     return min(every, left)

@@ -72,9 +72,7 @@ class Bands:
             self._add_misses("row", row[: len(row) // 2] + row[len(row) // 2 + 1 :])
 
     def at(self, point: Point, confidence: float) -> tuple[float, float]:
-        """Return the half-widths of the bands at a point, for the log throughput and the log
-        speed-up.
-        """
+        """Return the half-widths of a point's bands, for log throughput and log speed-up."""
         of_length, of_load = _distances(point, self._rows)
         length = point.draft_length
         kind = "row" if length is None or length in self._drafts else self._kind(length)

@@ -115,9 +115,7 @@ class Goal:
 
 
 def cases_of(predictor: Predictor, goal: Goal) -> list[Case]:
-    """Return the workloads and contexts that the goal requests, each with its share of the
-    tokens.
-    """
+    """Return the workloads and contexts of the goal, each with its share of the tokens."""
     known = predictor.sweep.workloads
     for name in [*(goal.mix or ()), *([] if goal.workload is None else [goal.workload])]:
         if name not in known:

@@ -52,9 +52,7 @@ def place_of(point: Point) -> Place:
 def logit_rate(acceptance_length: Floats, draft_length: Floats) -> Floats:
     """Return the logit of the constant acceptance rate that yields each acceptance length.
 
-    The logit of a rate a is log(a / (1 - a)).
-
-    Both arrays must have the same shape.
+    The logit of a rate a is log(a / (1 - a)). Both arrays must have the same shape.
     """
     low, high = np.zeros_like(acceptance_length), np.ones_like(acceptance_length)
     for _ in range(50):
@@ -68,9 +66,8 @@ def logit_rate(acceptance_length: Floats, draft_length: Floats) -> Floats:
 def tokens_of(logit: Floats, draft_length: Floats) -> tuple[Floats, Floats]:
     """Return the acceptance lengths that follow from logits of acceptance rates, and their slopes.
 
-    The slope of an acceptance length AL is d log(AL) / d logit.
-
-    For K = 0 drafts, the two values are 1 and 0.
+    The slope of an acceptance length AL is d log(AL) / d logit. For K = 0 drafts, the acceptance
+    length is 1 and the slope is 0.
     """
     rate = np.clip(1.0 / (1.0 + np.exp(-logit)), _EDGE, 1.0 - _EDGE)
     tokens = expected_tokens(rate, draft_length)
@@ -159,9 +156,10 @@ class Law:
         return np.asarray(self._found[-1 - len(own)] + self._own(points) @ own)
 
     def _expected(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
-        """Return the values of the law, preceded by its derivatives with respect to the parameters.
+        """Return a tuple (derivatives, values) of the law at `points`.
 
-        Draft lengths above the longest measured length are replaced by the longest measured length.
+        The derivatives are with respect to the parameters of the law. Draft lengths above the
+        longest measured length are replaced by the longest measured length.
         """
         own, longest = self._own(points), float(np.expm1(self._drafts[-1]))
         drafts = np.array([min(point.draft_length or 0, longest) for point in points])
@@ -178,7 +176,9 @@ class Law:
         return np.hstack([linear, slope[:, None], slope[:, None] * own]), value
 
     def _at_loads(self, place: Place, draft_length: int | None) -> dict[float, float]:
-        """Return the residuals at a place for a draft length, by the logarithm of the load."""
+        """Return a mapping from the logarithm of the load to the residual at a place and draft
+        length.
+        """
         found = {}
         for load, row in sorted(self._left[place].items()):
             if draft_length is not None:

@@ -128,10 +128,8 @@ class Options:
     def doubtful(self) -> dict[Setup, Floats]:
         """Shares of throughput that may be lost at each load, by setup.
 
-        The loads are those that all setups have in common.
-
-        The mapping contains the setup with the best estimate and every setup that may in fact be
-        better.
+        The loads are those that all setups have in common. The mapping contains the setup with the
+        best estimate and every setup that may in fact be better.
         """
         best, found = self.best, {}
         low = np.array([best.grid.low[best.row(c), best.option(c)] for c in self.loads])
@@ -184,8 +182,7 @@ class Options:
 
     @property
     def second(self) -> dict[str, Any] | None:
-        """Second deployment that increases the throughput the most in addition to the best
-        deployment.
+        """Second deployment that adds the most throughput to the best deployment.
 
         A second deployment has a single configuration, and serves the loads at which it is better
         than the best deployment. The value is None if no second deployment increases the
@@ -216,10 +213,10 @@ class Options:
 
     @cached_property
     def _by_class(self) -> dict[str, tuple[Floats, list[Tuning]]]:
-        """Throughput at each load with the common answer, and the answers of all setups, by
-        workload.
+        """Throughput with the common answer, and the answers of all setups, by workload.
 
-        The common answer is the best answer for all workloads together.
+        The throughput is an array over the loads. The common answer is the best answer for all
+        workloads together.
         """
         best, found = self.best, {}
         names = list(best.goal.mix or self.tuners[best.setup].workloads)

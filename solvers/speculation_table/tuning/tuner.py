@@ -1,5 +1,4 @@
-"""Choice of the next points to measure, so that the possible regret of a schedule decreases
-quickly.
+"""Choice of the next points to measure, so that the possible regret decreases quickly.
 
 The method is best-arm identification based on the bands of the predictions, similar to LUCB. It
 considers the load with the largest possible regret. Of the options that may be better there than
@@ -235,9 +234,7 @@ class Tuner:
     def _imagined(
         self, point: Point, predictor: Predictor | None, known: Sequence[Measurement]
     ) -> Measurement:
-        """Return the predicted measurement at a point, or a placeholder if no prediction is
-        possible.
-        """
+        """Return the predicted measurement at a point, or a placeholder without a prediction."""
         try:
             predictor = predictor or self._predictor(known)
         except InvalidInput:

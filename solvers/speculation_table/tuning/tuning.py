@@ -126,11 +126,10 @@ class Tuning(Answers):
         return found
 
     def regret(self, concurrency: int) -> tuple[float, int]:
-        """Return the maximum share of throughput that may be lost at a load, and the column
-        responsible.
+        """Return the maximum share of throughput that may be lost at a load, and a column.
 
-        The loss is relative to another option that may be better, which is the option in that
-        column.
+        The loss is relative to another option that may be better. The column is that of this
+        option.
         """
         row, taken = self.grid.row(concurrency), self.option(concurrency)
         others = [k for k in self.rivals if k != taken and not np.isnan(self.grid.high[row, k])]

@@ -10,8 +10,9 @@ from specopt.solvers.kernels.sorting import sort_by
 from specopt.solvers.verification_batch.kernels.bound import Items  # noqa: F401  (in a signature)
 
 BatchLabel = rows("BatchLabel", seconds="f8", memory="f8", value="f8", node="i8")
-"""A label: the time, memory and value of a batch, and the node from which its items can be
-traced.
+"""A label, with the node from which its items can be traced.
+
+The other fields are the time, memory and value of the batch.
 """
 
 Threshold = rows("Threshold", end="i8", D="f8", per_second="f8", per_byte="f8")
@@ -145,12 +146,12 @@ def sums(values, first, last):
 
 @kernel("i8(f8[::1], f8[::1], f8[::1], f8, f8)")
 def best_of_few(values, seconds, memory, room, space):
-    """Return the most valuable subset within the time `room` and the memory `space`, encoded as
-    bits.
+    """Return the most valuable subset within `room` and `space`, encoded as bits.
 
-    Subsets of the first half, in order of decreasing time, are combined with subsets of the second
-    half, in order of increasing time. A Fenwick tree over memory contains the second-half subsets
-    that fit in time, and finds the most valuable subset that fits in memory.
+    `room` limits the time, and `space` limits the memory. Subsets of the first half, in order of
+    decreasing time, are combined with subsets of the second half, in order of increasing time. A
+    Fenwick tree over memory contains the second-half subsets that fit in time, and finds the most
+    valuable subset that fits in memory.
     """
     size, half = len(values), len(values) // 2
     v, t, m = sums(values, 0, half), sums(seconds, 0, half), sums(memory, 0, half)

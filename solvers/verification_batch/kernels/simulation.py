@@ -134,8 +134,9 @@ Verifier = record(
     central="b1",  # whether the verifier decodes alone, one token at a time
 )
 Lengths = record("Lengths", median="f8", sigma="f8", most="f8")
-"""Parameters of a log-normal number of tokens: its median, its shape parameter and its upper
-limit.
+"""Parameters of a log-normal number of tokens.
+
+They are its median, the standard deviation of its logarithm, and its upper limit.
 """
 
 Predictor = record(
@@ -256,16 +257,16 @@ def calibration(costs):
 
 @inlined
 def _weight(costs, new, cached):
-    """Return the weight w = a L_new + b_compute (L_cached + L_new) L_new + b_read L_cached (Eq.
-    18).
+    """Return the weight w of a request in seconds (Eq. 18).
+
+    The weight is a L_new + b_compute (L_cached + L_new) L_new + b_read L_cached.
     """
     return costs[0] * new + costs[1] * ((cached + new) * new) + costs[2] * cached
 
 
 @helper
 def _candidates(now, rule, order, turn, pending, room):
-    """Build a heap of the requests that belong to a turn, ordered by their sort keys, and return
-    its size.
+    """Build a heap of the requests in a turn, ordered by their sort keys, and return its size.
 
     Under the policy ``slack``, turn 0 contains urgent requests, turn 1 requests that run ahead
     while their prefix is cached, turn 2 requests that were given up, and turn 3 requests that can
@@ -298,14 +299,12 @@ def _candidates(now, rule, order, turn, pending, room):
 
 @helper
 def _take(now, rule, order, pending, room, batch):
-    """Add requests to the batch, turn by turn and in order of increasing key.
+    """Add requests to the batch, turn by turn and in order of increasing key, and return its size.
 
-    The batch ends when a request would exceed the cap or the memory limit.
-
-    Return the size of the batch. The first request that fits in memory is added regardless of the
-    cap. Requests with equal keys are added in order of arrival. Requests that can wait are added
-    only while the batch stays short. A heap is used so that only the requests that are added need
-    to be sorted.
+    The batch ends when a request would exceed the cap or the memory limit. The first request that
+    fits in memory is added regardless of the cap. Requests with equal keys are added in order of
+    arrival. Requests that can wait are added only while the batch stays short. A heap is used so
+    that only the requests that are added need to be sorted.
     """
     count, seconds, used, cap = 0, rule.costs[3], 0.0, rule.cap
     for turn in range(4 if order == SLACK else 1):
@@ -344,10 +343,10 @@ def _by_density(value, weight, which):
 
 @helper
 def _add(now, rule, order, are_late, count, weight, memory, pending, batch):
-    """Add the requests in `order` to a batch as long as memory suffices and no request becomes
-    late.
+    """Add the requests in `order` to a batch, provided that no request becomes late.
 
-    The batch initially consists of the first `count` entries of `batch`. Return its new size.
+    The batch initially consists of the first `count` entries of `batch`. Return its new size. The
+    memory of the batch is limited as well.
 
     If `are_late` is true, the added requests are themselves late, and only the other requests must
     stay on time. Requests that do not fit are then skipped. Otherwise, the first request that does
@@ -374,9 +373,7 @@ def _add(now, rule, order, are_late, count, weight, memory, pending, batch):
 
 @helper
 def _algorithm_1(now, rule, use, weight, memory, pending, batch):
-    """Run Algorithm 1 on the requests that are marked in `use`, and return the size of the
-    batch.
-    """
+    """Run Algorithm 1 on the requests marked in `use`, and return the size of the batch."""
     deadline = pending.deadline
     is_critical = now >= deadline - weight - rule.guard  # Eq. 17
     critical = np.flatnonzero(use & is_critical)
@@ -560,9 +557,7 @@ def calibrate(costs, calibration, work, seconds):
 
 @helper
 def _length(streams, j, lengths):
-    """Draw a log-normal number of tokens, rounded and clipped to the range from 1 to the upper
-    limit.
-    """
+    """Draw a log-normal number of tokens, rounded and clipped to 1 and the upper limit."""
     return min(
         lengths.most,
         max(1.0, np.rint(lengths.median * math.exp(lengths.sigma * draw_normal(streams, j)))),
@@ -613,8 +608,7 @@ def _draft(streams, j, devices):
 
 @helper
 def _begin_window(streams, j, one, devices, tau, begin):
-    """Draft the device's next window, starting at time `begin`, and return its expected number of
-    tokens.
+    """Draft the device's next window from time `begin` on, and return its expected tokens.
 
     The arrival is set to the time at which the draft is complete, without the delay to the
     verifier.

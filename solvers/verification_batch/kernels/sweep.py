@@ -156,8 +156,7 @@ def improve(items, order, end, D, stop, trial, taken):
 
 @helper
 def enumerate_core(items, order, end, D, per_second, per_byte, core, taken):
-    """Fill `taken` with a batch by rounding at the prices and enumerating a core, and return its
-    value.
+    """Fill `taken` with a batch by enumerating a core at the prices, and return its value.
 
     Items with positive reduced value are chosen. The core consists of the `core` items with the
     smallest absolute reduced values, and its best subset is chosen instead. The batch is then
@@ -306,12 +305,10 @@ def sweep(ends, items, best, stop):
 
 @kernel("f8(i8, i8, Items, f8, f8, f8, b1[::1], u1[::1])")
 def polish(end, core, items, D, per_second, per_byte, taken, stop):
-    """Fill `taken` with a good batch for a threshold, given its prices, and return the batch's
-    value.
+    """Fill `taken` with a good batch for a threshold, and return the batch's value.
 
-    The best subset of a core is chosen, and the batch is improved by exchanges.
-
-    The value is negative if the chosen items outside the core do not fit.
+    Given the threshold's prices, the best subset of a core is chosen, and the batch is improved by
+    exchanges. The value is negative if the chosen items outside the core do not fit.
     """
     order = np.empty(end, np.int64)
     by_density(items, end, per_second, per_byte, order)
