@@ -132,8 +132,8 @@ def best_price(
     number of rounds.
 
     This is Dinkelbach's method. The first policy has the shortest drafts. Each later policy uses
-    the best action in every state at the previous policy's rate. If `offers` is true,
-    intermediate policies are recorded in the budget as well.
+    the best action in every state at the previous policy's rate. If `offers` is true, intermediate
+    policies are recorded in the budget as well.
     """
     choice, states = first_actions(prepared), np.arange(prepared.states)
     changed, rounds = True, 0

@@ -33,10 +33,10 @@ def best_stopping(
     price: float = 1.0,
     worthless: float = WORTHLESS,
 ) -> tuple[DraftStoppingPlan | None, float, float]:
-    """Return a tuple (policy, ratio, bound) for the policy with the best ratio
-    (1 + E[accepted]) / (1 + E[time]).
+    """Return a tuple (policy, ratio, bound) for the policy with the best ratio.
 
-    The bound is an upper bound on the ratio of any policy.
+    The ratio of a policy is (1 + E[accepted]) / (1 + E[time]), and the bound is an upper bound on
+    the ratio of any policy.
 
 
 

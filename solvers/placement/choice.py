@@ -18,8 +18,7 @@ Choice = tuple[dict[Pattern, int] | None, float]
 """A tuple (patterns, bound): chosen patterns with their numbers of units, and an upper bound on the
 value of every choice.
 
-The first entry is None if no feasible choice was found. The bound is -inf if no choice is
-feasible.
+The first entry is None if no feasible choice was found. The bound is -inf if no choice is feasible.
 """
 
 

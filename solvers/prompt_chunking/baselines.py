@@ -103,8 +103,8 @@ class BestEqual(Family):
 class Geometric(Family):
     """Find the best chunks whose sizes form a geometric sequence, over all lengths and ratios.
 
-    If chunks do not queue in the cloud, each optimal chunk is completed just in time. Its size
-    is therefore about beta_up / beta_down times the size of the previous chunk.
+    If chunks do not queue in the cloud, each optimal chunk is completed just in time. Its size is
+    therefore about beta_up / beta_down times the size of the previous chunk.
 
     Parameters
     ----------

@@ -35,8 +35,8 @@ The loss is summed along a path from the first token to the last.
 """
 
 ENOUGH = 6e-10
-"""Relative gap at which a plan counts as proven optimal. It exceeds CLOSE + SLIP, so one
-failed attempt to improve a plan completes the proof.
+"""Relative gap at which a plan counts as proven optimal. It exceeds CLOSE + SLIP, so one failed
+attempt to improve a plan completes the proof.
 """
 
 NEAR = 1e-3

@@ -26,8 +26,7 @@ class Sweep(VerificationBatchMethod):
     that does not fit has at least the value of the relaxed knapsack. As long as memory does not
     bind, the better of the greedy batch and the most valuable request therefore has at least half
     of that value. If memory may bind, greedy algorithms by value per byte and by value per priced
-    cost are also run. Exchanges then start from the best thresholds, and never decrease the
-    value.
+    cost are also run. Exchanges then start from the best thresholds, and never decrease the value.
     """
 
     name = "sweep"

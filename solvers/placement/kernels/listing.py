@@ -171,8 +171,8 @@ def near(unit, options, trips, rules, sizes, prices, clients, box, kept):
     """List the integer patterns in a box whose value, net of client prices, may be large.
 
     They are the patterns that may exceed the threshold in `sizes`. With a threshold of -inf, all
-    patterns that fit in memory are listed. Before the first call for
-    a box, the item and the number of entries in `kept.at` must be 0.
+    patterns that fit in memory are listed. Before the first call for a box, the item and the number
+    of entries in `kept.at` must be 0.
     """
     rows = len(unit.passes) * max(len(unit.beside), 1 + len(LATER))
     count, width = len(options), 3 + rows + sizes.classes

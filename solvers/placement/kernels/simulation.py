@@ -59,9 +59,8 @@ PlacedEntry = rows(
 The fields are the tokens per verification pass, the context, the range of round-trip times in the
 plan's `trips`, and the durations of the uplink, of drafting on the device and of drafting ahead.
 From `first_chance` on, the plan's `chances` contain the probabilities that at least 1, 2, ...
-drafts are accepted. `draft_passes` is the
-number of passes on a draft unit, each with `draft_tokens` tokens. The first arrivals lie between 0
-and `spread`. Durations are in seconds.
+drafts are accepted. `draft_passes` is the number of passes on a draft unit, each with
+`draft_tokens` tokens. The first arrivals lie between 0 and `spread`. Durations are in seconds.
 """
 
 PlacedClient = rows(

@@ -1,11 +1,11 @@
 """Capacity of an option, which is the number of concurrent requests that it can serve.
 
 The requests must fit in memory and meet the latency target. If the sweep contains a run's time per
-output token, that value is used. Otherwise, the time per
-output token is the ratio of concurrency to throughput, minus the wait for the first token. If the
-wait is unknown, the ratio is an upper bound on the mean time per output token. Between measured
-loads, the quotient of the time per output token and the ratio is interpolated. The limits of a
-capacity follow from the bands of the throughput.
+output token, that value is used. Otherwise, the time per output token is the ratio of concurrency
+to throughput, minus the wait for the first token. If the wait is unknown, the ratio is an upper
+bound on the mean time per output token. Between measured loads, the quotient of the time per output
+token and the ratio is interpolated. The limits of a capacity follow from the bands of the
+throughput.
 """
 
 from __future__ import annotations
