@@ -25,7 +25,7 @@ class Fixed(FairGoodputMethod):
     takes = (NO_MIN_RATES,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Give every client an equal share of the budget, rounded down to whole tokens."""
+        """Divide the budget evenly, rounded down."""
         plan = same_drafts(problem, problem.budget_tokens // problem.clients)
         budget.offer(plan)
         return Outcome(plan=plan)

@@ -134,10 +134,10 @@ class Search:
                 return self.outcome()
 
     def is_best(self, shares: Floats, extra: Floats) -> bool:
-        """Record a mixture in the budget, and return whether it is proven optimal.
+        """Offer a mixture, and return whether it is proven optimal.
 
-        If it is not, add the best round at the mixture's dual prices, including those of the
-        minimum-rate constraints.
+        Otherwise, add the best round at the mixture's dual prices, including those of the minimum
+        rates.
         """
         problem, budget = self.problem, self.budget
         used = np.flatnonzero(shares)

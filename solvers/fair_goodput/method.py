@@ -64,10 +64,11 @@ def admitted(problem: FairGoodputProblem, outcome: Outcome) -> Outcome:
 def offer_first_plan(
     problem: FairGoodputProblem, budget: Budget, region: Region | None = None
 ) -> None:
-    """Record an initial plan in the budget, namely the best plan of `plain_plans`.
+    """Record an initial plan in the budget.
 
-    If there are minimum rates and `region` is specified, the region's plan with the fewest drafts
-    is used instead. Plans that miss a minimum rate are not recorded.
+    It is the best plan in which every client drafts the same number of tokens, up to its cap. If
+    there are minimum rates and `region` is specified, the region's plan with the fewest drafts is
+    used instead. Plans that miss a minimum rate are not recorded.
     """
     is_free = problem.min_goodput is None
     plans = plain_plans(problem) if is_free or region is None else [plan_of(problem, region.least)]

@@ -198,7 +198,7 @@ def constant(problem: FairGoodputProblem, allocation: Ints) -> FairGoodputPlan:
 
 
 def plain_plans(problem: FairGoodputProblem) -> list[FairGoodputPlan]:
-    """Return simple plans in which every client drafts the same number of tokens, up to its cap.
+    """Return plans in which every client drafts the same number of tokens, up to its cap.
 
     The number is floor(C / N). If rates are per second, zero and the powers of two are also
     included.
@@ -211,7 +211,9 @@ def plain_plans(problem: FairGoodputProblem) -> list[FairGoodputPlan]:
 
 
 def same_drafts(problem: FairGoodputProblem, tokens: int) -> FairGoodputPlan:
-    """Return the plan in which every client drafts `tokens` tokens per round, up to its cap."""
+    """Return the plan in which every client drafts the same number of tokens in every round, up to
+    its cap.
+    """
     return constant(problem, np.minimum(tokens, problem.max_tokens))
 
 

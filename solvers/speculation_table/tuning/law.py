@@ -176,9 +176,7 @@ class Law:
         return np.hstack([linear, slope[:, None], slope[:, None] * own]), value
 
     def _at_loads(self, place: Place, draft_length: int | None) -> dict[float, float]:
-        """Return a mapping from the logarithm of the load to the residual at a place and draft
-        length.
-        """
+        """Return the residuals of a place and draft length, as a mapping from the log load."""
         found = {}
         for load, row in sorted(self._left[place].items()):
             if draft_length is not None:
