@@ -11,9 +11,7 @@ from specopt.solvers.draft_control.policy_iteration import PolicyIteration
 
 @dataclass(frozen=True)
 class Decoupled(PolicyIteration):
-    """Maximise N - price T in each state separately.
-
-    The price of a second is the rate of the previous policy.
+    """Maximise N - price T in each state, where the price of a second is the previous rate.
 
     The method is exact because actions do not affect the chain, so E[N] - price E[T] is a sum over
     states. The optimal rate is the largest price at which some policy still makes this difference 0

@@ -32,7 +32,7 @@ class LinearProgram(ByProgram, DraftControlMethod):
     distribution. The next state does not depend on the action. Flow balance therefore requires y(s)
     = sum over a of x(s, a) to be the same in every state. The original balance equations are
     avoided because transition probabilities may be smaller than HiGHS's tolerances. The bound is
-    computed with the optimal rate as the price; it does not rely on HiGHS.
+    computed with the optimal rate as the price, and does not rely on HiGHS.
     """
 
     name = "linear-program"
@@ -63,7 +63,6 @@ def formulate(prepared: Prepared) -> Any:
     """Return the linear program as a Pyomo model.
 
     The program maximises the tokens of a measure x(s, a) whose iterations take a fixed total time.
-
     The measure is relative to the stationary distribution. Transient states have no variables.
     """
     import pyomo.environ as pyo

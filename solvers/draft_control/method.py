@@ -1,8 +1,8 @@
 """Code shared by the methods for draft control: the initial plan, the optimal price of a second,
 and the certificate of optimality.
 
-Certificate. The next state does not depend on the action, so every policy has the stationary
-distribution pi of the chain. For any price rho >= 0, let
+The certificate is derived as follows. The next state does not depend on the action, so every policy
+has the stationary distribution pi of the chain. For any price rho >= 0, let
 
     eps = sum over s of pi(s) max over actions of (N(s, a) - rho T(s, a)).
 
@@ -88,7 +88,7 @@ def first_actions(prepared: Prepared) -> Ints:
 def weigh(prepared: Prepared, choice: Ints) -> tuple[Floats, Floats]:
     """Return the expected number of tokens and the expected duration of an iteration in each state.
 
-    `choice` contains the action in each state. Both arrays have shape (S,); durations are in
+    `choice` contains the action in each state. Both arrays have shape (S,), and durations are in
     seconds.
     """
     states, (tokens, seconds) = np.arange(prepared.states), prepared.tables

@@ -22,10 +22,9 @@ def flagging(most: int, flagged: Flags, budget: Budget, **stats: int) -> Outcome
 class ConfidenceThreshold(DraftStoppingMethod):
     """Choose the best combination of a fixed window and a confidence threshold.
 
-    The rule stops drafting at the first token whose confidence is below the threshold.
-
-    The confidence of a score is p / (p + q), where p is the probability of the score given
-    acceptance and q its probability given a first rejection.
+    The rule stops drafting at the first token whose confidence is below the threshold. The
+    confidence of a score is p / (p + q), where p is the probability of the score given acceptance
+    and q its probability given a first rejection.
     """
 
     name = "confidence-threshold"

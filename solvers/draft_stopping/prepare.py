@@ -5,7 +5,7 @@ The unit of time is the duration of a round without drafts. In this unit, a roun
 tokens takes 1 + times[0] + ... + times[D - 1]. The time of a token is negative if drafting the
 token makes the round shorter.
 
-Dinkelbach's method finds the best ratio of means. At a given price, it maximises
+Dinkelbach's method finds the best ratio of means. At each price, it maximises
 E[accepted] - price E[time]. The ratio of the maximiser is the next price, and prices rise to the
 optimum.
 """
@@ -83,8 +83,9 @@ class Prepared:
         return float(alive.sum() / (1.0 + alive[:-1].sum()))
 
     def windows(self, flagged: Flags) -> tuple[Floats, Floats]:
-        """Return E[accepted] and E[time] of a rule that stops at flagged scores. Both arrays have
-        one entry for each window 0, 1, ..., L.
+        """Return E[accepted] and E[time] of a rule that stops at flagged scores.
+
+        Both arrays have one entry for each window 0, 1, ..., L.
         """
         on, on_rejected, on_after = (
             float(law[~flagged].sum())
@@ -161,7 +162,7 @@ class Automaton:
         self._numbers: dict[tuple[int, ...], int] = {}
 
     def node(self, goes: tuple[int, ...]) -> int:
-        """Return the number of the node with the given successors, one per score.
+        """Return the number of the node with the successors `goes`, one per score.
 
         A new node is added if no node has these successors.
         """

@@ -36,12 +36,8 @@ def best_stopping(
     """Return a tuple (policy, ratio, bound) for the policy with the best ratio.
 
     The ratio of a policy is (1 + E[accepted]) / (1 + E[time]), and the bound is an upper bound on
-    the ratio of any policy.
-
-
-
-    This is Dinkelbach's method: the ratio of the best policy at a price is the next price. The
-    policy is None if it has more nodes than a plan may have.
+    the ratio of any policy. This is Dinkelbach's method: the ratio of the best policy at a price is
+    the next price. The policy is None if it has more nodes than a plan may have.
 
     Parameters
     ----------

@@ -197,10 +197,9 @@ class Search:
     def spare_of(self, allocation: Ints) -> Floats:
         """Return the amounts by which a round's rates exceed the minimum rates.
 
-        Only clients that have a minimum rate are included.
-
-        The server's own token and the first draft are subtracted from the minimum rate. Adding them
-        to the other tokens would lose the significant digits of those tokens at low acceptance.
+        Only clients that have a minimum rate are included. The server's own token and the first
+        draft are subtracted from the minimum rate. Adding them to the other tokens would lose the
+        significant digits of those tokens at low acceptance.
         """
         problem, drafts = self.problem, allocation[self.due].astype(np.float64)
         seconds = problem.round_seconds(allocation) if problem.per == "second" else 1.0

@@ -2,9 +2,9 @@
 
 The common rate of x is the rate that yields the same utility if every client has it.
 
-c is concave and c(t x) = t c(x). The gradient s of log c at x satisfies s . x = 1, and all rates y
-satisfy c(y) <= c(x) s . y. The bound is tight at the optimum and does not depend on the unit of the
-rates. It never leaves the range of the utility, however steep the utility is.
+The function c is concave, and c(t x) = t c(x). The gradient s of log c at x satisfies s . x = 1,
+and all rates y satisfy c(y) <= c(x) s . y. The bound is tight at the optimum and does not depend on
+the unit of the rates. It never leaves the range of the utility, however steep the utility is.
 """
 
 from __future__ import annotations

@@ -164,7 +164,6 @@ def constrained(
     """Return a tuple (s, x, constraints) of CVXPY objects.
 
     The variables are the mean draft tokens s and the goodput x. The first constraint is the budget.
-
     The arguments have the same meaning as in `solve_program`.
     """
     client = np.repeat(np.arange(problem.clients), np.maximum(1, lines))
@@ -188,10 +187,9 @@ def constrained(
 def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float) -> str:
     """Solve a program with Clarabel within the allowed time, and return the solver's status.
 
-    Clarabel is run again with shorter steps or a lower accuracy if it fails.
-
-    The status "optimal_inaccurate" is accepted, because the plan and its bound are computed from
-    the problem's data.
+    Clarabel is run again with shorter steps or a lower accuracy if it fails. The status
+    "optimal_inaccurate" is accepted, because the plan and its bound are computed from the problem's
+    data.
     """
     status = "solver_error"
     for tolerance, step in (

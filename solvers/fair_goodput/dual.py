@@ -203,8 +203,8 @@ class Market:
     def _bracket(self) -> float | tuple[tuple[float, float], tuple[float, float]]:
         """Return two prices that bracket the price at which demand equals the available tokens.
 
-        Each price is paired with its excess demand; the first price is too low and the second too
-        high. If demand equals the available tokens at a price that is tried, only that price is
+        Each price is paired with its excess demand. The first price is too low, and the second is
+        too high. If demand equals the available tokens at a price that is tried, only that price is
         returned.
         """
         high, at_high = self.highest, min(0.0, float(self.clients["lo"].sum()) - self.tokens)

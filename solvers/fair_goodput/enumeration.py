@@ -63,12 +63,12 @@ class ExhaustiveSearch(Search):
     def spares(self) -> Floats:
         """Amounts by which the rates of each allocation exceed the minimum rates.
 
-        There is one row per allocation; see `spare_of`.
+        There is one row per allocation (see `spare_of`).
         """
         return np.array([self.spare_of(one) for one in self.table])
 
     def best_round(self, prices: Floats, extra: Floats) -> tuple[float, Ints]:
-        """Return the largest value of an allocation at the given prices, and that allocation.
+        """Return the largest value of an allocation at the prices `prices`, and that allocation.
 
         The arguments have the same meaning as in `Search.best_round`.
         """

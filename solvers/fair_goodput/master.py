@@ -2,10 +2,10 @@
 
 The mixture is the solution of a small concave program.
 
-Maximise the common rate c(x) (`specopt.solvers.fair_goodput.common_rate`) of x = V theta over
-shares theta >= 0 with sum 1, subject to x >= r for clients with a minimum rate r. Let p be the
-gradient of log c at x, e >= 0 multipliers of the minimum-rate constraints, and R = V - r 1'. Then p
-and e prove x optimal if no round has a value above 1, V' p + R' e <= 1.
+The program is to maximise the common rate c(x) (`specopt.solvers.fair_goodput.common_rate`) of x =
+V theta over shares theta >= 0 with sum 1, subject to x >= r for clients with a minimum rate r. Let
+p be the gradient of log c at x, e >= 0 multipliers of the minimum-rate constraints, and R = V - r
+1'. Then p and e prove x optimal if no round has a value above 1, V' p + R' e <= 1.
 
 A steep utility (fairness g > 1) has a well-behaved dual: maximise sum a_i p_i^(1-1/g) over these
 prices. Here a_i = w_i^(1/g), and the price p_i corresponds to the rate x_i = a_i p_i^(-1/g).
@@ -318,7 +318,7 @@ class _Newton:
         self.factors, self.pivots, _ = dgetrf(M)
 
     def solve(self, upper: Floats, lower: Floats) -> tuple[Floats, Floats]:
-        """Return the solution of the scaled Newton equations for the given right-hand side."""
+        """Return the solution of the scaled Newton equations for the given right-hand sides."""
         from scipy.linalg.lapack import dgetrs
 
         if self.is_whole:

@@ -42,10 +42,10 @@ class FairGoodputMethod(Method):
 
 
 def admitted(problem: FairGoodputProblem, outcome: Outcome) -> Outcome:
-    """Return `outcome` if the judge accepts its plan; otherwise, remove the plan and the bound.
+    """Return `outcome` unchanged if the judge accepts its plan.
 
-    The judge's tolerance is 1e-9. A plan that misses a minimum rate by about this tolerance may be
-    accepted or rejected, depending on rounding.
+    Otherwise, the plan and the bound are removed. The judge's tolerance is 1e-9. A plan that misses
+    a minimum rate by about this tolerance may be accepted or rejected, depending on rounding.
     """
     plan = outcome.plan
     if (

@@ -29,7 +29,7 @@
 
 `prior_tested`, `optimism` and `reluctance` were found by a grid search in simulation. The search
 minimised the worst gap over the first 600 rounds, on Table I's configurations with four sets of
-rates; the optimum is flat. For `optimism`, the losses due to joining clients were included with the
+rates. The optimum is flat. For `optimism`, the losses due to joining clients were included with the
 same weight.
 """
 

@@ -1,8 +1,7 @@
 """The region of attainable long-run goodput per round (paper 5, Eq. 2).
 
-The region contains every x with 1 <= x_i <= f_i(s_i), s >= 0 and sum s_i <= C.
-
-f_i interpolates mu_i linearly at the integers. Every such mean allocation s is a mixture of integer
+The region contains every x with 1 <= x_i <= f_i(s_i), s >= 0 and sum s_i <= C. The function f_i
+interpolates mu_i linearly at the integers. Every such mean allocation s is a mixture of integer
 allocations within the budget. Systematic sampling of the fractional parts constructs a mixture in
 which each client changes at most twice.
 """

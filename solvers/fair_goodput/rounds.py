@@ -185,9 +185,10 @@ def rates_of(problem: FairGoodputProblem, allocation: Ints) -> Floats:
 
 
 def mixture(problem: FairGoodputProblem, shares: Floats, allocations: Ints) -> FairGoodputPlan:
-    """Return the plan that mixes `allocations`, one per row, with the shares `shares`.
+    """Return the plan that mixes `allocations`, one per row, in the proportions `shares`.
 
-    The shares are shares of rounds if rates are per round, and of time if rates are per second.
+    The proportions are shares of rounds if rates are per round, and shares of time if rates are per
+    second.
     """
     return declared(problem, Schedule.of(shares / shares.sum(), allocations))
 

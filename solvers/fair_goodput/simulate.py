@@ -113,7 +113,7 @@ class GoodputSimulation(Simulation):
 
     @property
     def ratio(self) -> None:
-        """Always None, because utilities may be negative; use `gap` instead."""
+        """Always None, because utilities may be negative. Use `gap` instead."""
         return
 
     @property

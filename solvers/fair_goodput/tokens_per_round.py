@@ -73,10 +73,8 @@ def per_round(problem: FairGoodputProblem) -> FairGoodputProblem:
 def fair_per_round(problem: FairGoodputProblem, budget: Budget) -> tuple[FairGoodputPlan, float]:
     """Return the plan that results from the optimum per round, and an upper bound on the utility.
 
-    Both refer to rates per second.
-
-    Every round lasts at least T, the duration of a round without drafts. Rates per second are
-    therefore at most 1 / T times feasible rates per round.
+    Both refer to rates per second. Every round lasts at least T, the duration of a round without
+    drafts. Rates per second are therefore at most 1 / T times feasible rates per round.
     """
     counted = per_round(problem)
     best = optimise(counted, region_of(counted), budget)

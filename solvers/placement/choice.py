@@ -120,11 +120,10 @@ def choose(
 ) -> Choice:
     """Choose the number of units that use each pattern, such that every client is served.
 
-    The result is the best choice and an upper bound (see `Choice`).
-
-    For the objective "capacity", the choice serves the largest possible share of each class. The
-    linear relaxation is solved first. A choice that improves on the incumbent cannot use a pattern
-    whose reduced cost exceeds the gap between the relaxation and the incumbent.
+    The result is the best choice and an upper bound (see `Choice`). For the objective "capacity",
+    the choice serves the largest possible share of each class. The linear relaxation is solved
+    first. A choice that improves on the incumbent cannot use a pattern whose reduced cost exceeds
+    the gap between the relaxation and the incumbent.
 
     Parameters
     ----------

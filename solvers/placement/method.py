@@ -124,7 +124,7 @@ class SimplePlacement(PlacementMethod):
 def plain(problem: PlacementProblem) -> PlacementProblem:
     """Return a problem for which a plan can be built quickly.
 
-    Drafts are removed from the problem if it has too many options; otherwise, it is unchanged.
+    Drafts are removed from the problem if it has too many options. Otherwise, it is unchanged.
     """
     if most_options(problem) <= PLAIN_OPTIONS:
         return problem

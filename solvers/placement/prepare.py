@@ -148,7 +148,7 @@ class Prepared:
         return [one.clients for one in self.problem.classes]
 
     def price_of(self, index: int) -> float:
-        """Return what one unit of a pool costs in terms of the objective."""
+        """Return the contribution of one unit of a pool to the objective, as a cost."""
         pool = self.problem.draft_pools[index]
         prices = {"cost": pool.price_per_second, "energy": pool.busy_watts}
         return prices.get(OBJECTIVES[self.objective], 0.0)

@@ -131,7 +131,7 @@ class Relaxation:
         self.penalty = penalty or self._penalty()
 
     def _penalty(self) -> float:
-        """Return a cost per missing client that exceeds what any client can contribute."""
+        """Return a cost per missing client that exceeds the largest contribution of any client."""
         worth = 1.0
         problem = self.prepared.problem
         for cover in self.covers:

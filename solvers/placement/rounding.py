@@ -33,7 +33,7 @@ def whole_units(
     """Return patterns with integer numbers of units that together serve nearly all clients.
 
     An integer program decides how many units run in each of the `boxes` best boxes. It also decides
-    how many clients each option serves there; these numbers may be fractional. The number of
+    how many clients each option serves there, which may be fractional numbers. The number of
     clients of each option is rounded down, and the clients are distributed evenly over the units of
     the box.
     """

@@ -67,7 +67,7 @@ class ChunkingRun:
     Parameters
     ----------
     prompt_tokens, ttft_seconds, tbt_seconds
-        Prompt length, TTFT and TBT of each counted request; times are in seconds. TBT is NaN for
+        Prompt length, TTFT and TBT of each counted request, with times in seconds. TBT is NaN for
         responses of one token, and times that were not reached before the run ended are NaN.
     mean_ttft_seconds, mean_tbt_seconds, ttft_seconds_of_95_percent
         Means over requests, and the 95 % quantile of TTFT, in seconds.

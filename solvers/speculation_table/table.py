@@ -230,9 +230,8 @@ def speculation_table(
 def break_even(runtimes: Runtimes, requests: int, drafts: int, multiple: int = 1) -> float | None:
     """Return the constant acceptance rate above which drafts pay off.
 
-    The criterion is the mean over 1..B requests of the log speed-up with the best draft length.
-
-    The result is None if drafts never pay off.
+    The criterion is the mean over 1..B requests of the log speed-up with the best draft length. The
+    result is None if drafts never pay off.
     """
 
     def pays(rate: float) -> bool:

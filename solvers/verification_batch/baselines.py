@@ -102,7 +102,7 @@ class Algorithm1(VerificationBatchMethod):
     drops_hopeless: ClassVar[bool] = False
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Return the batch that the algorithm chooses, without further improvement."""
+        """Return the batch that the algorithm chooses, without improving it."""
         problem = prepared.problem
         own = problem.estimator.overhead_seconds if self.cost == "alone" else 0.0
         seconds, values = (prepared.seconds + own).tolist(), problem.expected_tokens.tolist()

@@ -64,9 +64,9 @@ class Prepared:
 
     @cached_property
     def rooms(self) -> Floats:
-        """Time that the deadline of each request leaves for the weights of a batch, in seconds.
+        """Smaller and larger room, d_i - t_k - c, for a batch that contains request i, in seconds.
 
-        The smaller and the larger room, d_i - t_k - c, are returned with shape (2, n).
+        The array has shape (2, n).
         """
         problem = self.problem
         digit = np.spacing(np.abs(problem.deadline_seconds)) + np.spacing(abs(problem.now_seconds))
@@ -157,7 +157,7 @@ class Prepared:
         )
 
     def in_order(self, order: Iterable[int], skip: bool) -> list[int]:
-        """Add requests in the order `order` to a batch, and return the batch.
+        """Add requests to a batch in the order given by `order`, and return the batch.
 
         A request that does not fit is skipped if `skip` is true. Otherwise, it ends the batch.
         """

@@ -226,10 +226,9 @@ def knapsack(
 ) -> tuple[Ints, float | None]:
     """Solve a knapsack problem, given as plain arrays, with HiGHS.
 
-    The constraints are the time `room` and the memory `space`.
-
-    An extra column counts the chosen requests. If values are nearly proportional to costs plus a
-    constant, the number of chosen requests is decisive, and HiGHS branches on it first.
+    The constraints are the time `room` and the memory `space`. An extra column counts the chosen
+    requests. If values are nearly proportional to costs plus a constant, the number of chosen
+    requests is decisive, and HiGHS branches on it first.
 
     HiGHS may exceed a row by 1e-6, overlook smaller gains, and be off by its dual tolerance in each
     column. The scaling makes such errors negligible. Choices that meet a limit exactly leave ten
@@ -239,9 +238,9 @@ def knapsack(
     Returns
     -------
     tuple
-        Positions of the best choice found, and a bound on all choices, or None if the choice is
-        proven best. The bound holds within a relative gap, or is as tight as time or work allowed.
-        If HiGHS fails, the positions are empty and the bound is infinite.
+        Positions of the best choice found, and an upper bound on all choices, or None if the choice
+        is proven best. The bound holds within a relative gap, or is as tight as time or work
+        allowed. If HiGHS fails, the positions are empty and the bound is infinite.
 
     Raises
     ------

@@ -189,8 +189,8 @@ def allocate(policy, options, facts, counts, budget, drafts):
     A client without drafts provides no evidence about its acceptance rate. Therefore `robust`
     values first drafts at the estimate plus OPTIMISM standard errors, and this bonus grows while a
     client is idle. Bad luck at the start thus has no permanent effect. A client without evidence
-    for PROBE_AFTER rounds gets one draft before all other clients; the longest idle client comes
-    first. The waiting time is an eighth of PROBE_AFTER if the client has never been seen, two
+    for PROBE_AFTER rounds gets one draft before all other clients, and the longest idle client
+    comes first. The waiting time is an eighth of PROBE_AFTER if the client has never been seen, two
     eighths if it has been seen once, and so on.
 
     Promised rates are served next. A client gets the drafts whose expected goodput does not exceed
@@ -250,7 +250,7 @@ def allocate(policy, options, facts, counts, budget, drafts):
 def learn(row, options, discounts, hits, tested, seen):
     """Update the counts and the weight of every memory of one client, and return the new estimate.
 
-    A memory estimates the acceptance rate from discounted counts; its weight (belief) reflects how
+    A memory estimates the acceptance rate from discounted counts. Its weight (belief) reflects how
     well it has predicted. The weight is multiplied by the likelihood p^hits (1 - p)^misses that the
     memory predicted for the new evidence. Then the fraction 1 / (seen + 1) of the total weight is
     redistributed in the initial proportions. Another memory can therefore take over if the client
@@ -286,9 +286,8 @@ def learn(row, options, discounts, hits, tested, seen):
 def rate_at(row, j, before):
     """Return the estimated acceptance rate at position j of a round.
 
-    The rate at the previous position, ``before``, serves as a prior.
-
-    The prior counts as LIKE_BEFORE tested drafts.
+    The rate at the previous position, ``before``, serves as a prior that counts as LIKE_BEFORE
+    tested drafts.
     """
     return (row[HITS + j] + LIKE_BEFORE * before) / (row[TRIALS + j] + LIKE_BEFORE)
 
@@ -297,7 +296,7 @@ def rate_at(row, j, before):
 def learn_places(row, before, accepted, missed, seen):
     """Update the acceptance counts and rates of one client by position in the round.
 
-    The estimate of the client must already be updated; ``before`` is the previous estimate.
+    The estimate of the client must already be updated. ``before`` is the previous estimate.
 
     If rounds differ in difficulty, the rounds with many accepted drafts are mostly easy ones. The
     acceptance probability, given that all previous drafts are accepted, then rises with the
@@ -410,12 +409,10 @@ def spread(counts, budget, stream, drafts):
 def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, expected, realised):
     """Simulate runs and sum each client's goodput up to each checkpoint.
 
-    The runs are numbered first, first + 1, and so on.
-
-    ``facts`` and ``counts`` contain the initial information about the clients. ``checkpoints``
-    contains increasing numbers of rounds. The sums are written to ``expected`` and ``realised``,
-    with shape (runs, checkpoints, N). The allocations are written to ``record``, with shape (runs,
-    rounds, N), unless it is empty.
+    The runs are numbered first, first + 1, and so on. ``facts`` and ``counts`` contain the initial
+    information about the clients. ``checkpoints`` contains increasing numbers of rounds. The sums
+    are written to ``expected`` and ``realised``, with shape (runs, checkpoints, N). The allocations
+    are written to ``record``, with shape (runs, rounds, N), unless it is empty.
     """
     policy, budget, rates, initial = (
         scheduling.policy,

@@ -341,12 +341,10 @@ def pass_rows(unit, options, period, shares, rows, rhs, size):
 
 @helper
 def limits(unit, options, trips, objective, clients, sizes, box, worths, rows, rhs):
-    """Write the linear program of a box.
+    """Write the linear program of a box, and return the number of rows.
 
     The program contains the values of the options, and rows for memory, time and the clients of
-    each class.
-
-    Return the number of rows, or -1 if no pattern is in the box.
+    each class. The result is -1 if no pattern is in the box.
     """
     shares, sums = np.empty(len(options)), np.empty((2, len(options)))
     reach(unit, options, trips, objective, sizes, box, worths, shares, sums)
@@ -411,7 +409,7 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
     `rows` contains one row of coefficients per option. If the right-hand side of a row is negative,
     the violation of the row is penalised by `LACKING` times the largest contribution of an option.
     The result is always an upper bound, and is the optimum if the penalty is large enough. `basis`
-    and `amounts` receive one entry per row; the index -1 - r represents the slack or the violation
+    and `amounts` receive one entry per row. The index -1 - r represents the slack or the violation
     of row r. After many iterations, the first improving option enters the basis, to avoid cycling.
     Return the optimum, or infinity if no optimum is found.
     """

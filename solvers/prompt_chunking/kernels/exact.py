@@ -56,8 +56,9 @@ Where = rows(
 )
 """Current position of the search.
 
-The fields are the boundary, the label and the end of the next chunk, the number of labels in use,
-the first free label, the label that reaches the end (-1 if none), and the number of labels seen.
+`boundary`, `label` and `next` are the boundary, the label and the end of the next chunk. `used` is
+the number of labels in use, and `free` is the first free label. `goal` is the label that reaches
+the end, or -1 if there is none. `seen` is the number of labels seen.
 """
 
 

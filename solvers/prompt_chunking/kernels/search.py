@@ -181,11 +181,10 @@ def copy(chunks, bounds, out):
 def polish(chunks, most, prompt, wide, work, bounds):
     """Improve a plan in place by moving cells between chunks and by merging and cutting chunks.
 
-    Return the plan's number of chunks and its time to first token.
-
-    A move transfers cells from one chunk to another. If `wide` is true, any two chunks can be
-    chosen. Otherwise, the chunks are neighbours, or one of them is the first or the last chunk.
-    Step sizes are halved when no move helps.
+    Return the plan's number of chunks and its time to first token. A move transfers cells from one
+    chunk to another. If `wide` is true, any two chunks can be chosen. Otherwise, the chunks are
+    neighbours, or one of them is the first or the last chunk. Step sizes are halved when no move
+    helps.
     """
     left, trial = work.left, work.trial
     for q in range(prompt.stages + 2):

@@ -115,11 +115,10 @@ class Answers:
         return value
 
     def scheduled(self, ranges: Ranges, *, judged: bool = False) -> Schedule:
-        """Return a schedule with the ranges `ranges`, and its speed-ups.
+        """Return the schedule of an answer with its speed-ups.
 
-        The speed-ups include the cost of a table and the time that requests wait.
-
-        If `judged` is True, the speed-ups are the values by which answers are compared.
+        The speed-ups include the cost of a table and the time that requests wait. If `judged` is
+        True, they are the values by which answers are compared.
         """
         grid, cap = self.grid, ranges[-1][1]
         worth = (

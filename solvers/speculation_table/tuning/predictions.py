@@ -160,10 +160,9 @@ class Predictor:
     ) -> tuple[Floats, Floats]:
         """Return the half-widths of the bands for the log throughput and for the log speed-up.
 
-        The speed-up of each point is relative to the base point at the same index.
-
-        If neither a point nor its base point was measured, the errors at the two points are
-        correlated, and the half-width for the speed-up is estimated directly.
+        The speed-up of each point is relative to the base point at the same index. If neither a
+        point nor its base point was measured, the errors at the two points are correlated, and the
+        half-width for the speed-up is estimated directly.
         """
         from scipy.stats import norm
 

@@ -82,9 +82,9 @@ def lagrangian(items, start, end, D, per_second, per_byte):
 def prices(items, order, end, D, per_second, per_byte):
     """Return prices of time and memory that follow from a greedy batch.
 
-    The prices are those of the first item, in the order `order`, that does not fit. Also return
-    whether the relaxed solution exceeds the memory. The arguments `per_second` and `per_byte` are
-    the costs by which the items are ordered.
+    The prices are those of the first item in `order` that does not fit. Also return whether the
+    relaxed solution exceeds the memory. The arguments `per_second` and `per_byte` are the costs by
+    which the items are ordered.
     """
     capacity = per_second * max(D, 0.0) + per_byte * items.memory_room
     used, memory, price = 0.0, 0.0, 0.0
@@ -139,11 +139,9 @@ def dual(items, by_time, by_memory, start, end, D, passes, enough, order):
 def bound_blocks(starts, ends, items, enough, passes, bound, per_second, per_byte, stop):
     """Compute a bound with its prices for every block of thresholds, given sorted items.
 
-    Bounds of at most `enough` need not be tight.
-
-    The items of a block are the items whose rooms are those of the block's thresholds. A batch
-    contains at least one of these items, and fits in the largest of their rooms. The prices of the
-    previous block are tried first.
+    Bounds of at most `enough` need not be tight. The items of a block are the items whose rooms are
+    those of the block's thresholds. A batch contains at least one of these items, and fits in the
+    largest of their rooms. The prices of the previous block are tried first.
     """
     size = len(items.value)
     orders = np.empty((3, size), np.int64)

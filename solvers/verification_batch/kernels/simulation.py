@@ -240,15 +240,15 @@ Iteration = rows(
 )
 """One row of the log, which describes a device's iteration.
 
-The fields are the batch, the device, the start of the batch, the queueing time, the duration of the
-batch, the deadline, the ratio of the duration to the moving mean (Eq. 21), and whether the deadline
-was missed. Times are in seconds.
+`batch` and `device` are indices. `start` and `seconds` are the start and the duration of the batch,
+and `queued` is the queueing time, all in seconds. `ratio` is the ratio of the duration to the
+moving mean (Eq. 21), and `late` tells whether `deadline` was missed.
 """
 
 
 @helper
 def calibration(costs):
-    """Return the initial calibration state for the costs `costs`, before the first batch."""
+    """Return the initial calibration state for `costs`, before the first batch."""
     return Calibration(costs.copy(), np.zeros((4, 4)), np.zeros(4), np.full(1, START_ERROR))
 
 
@@ -345,8 +345,8 @@ def _by_density(value, weight, which):
 def _add(now, rule, order, are_late, count, weight, memory, pending, batch):
     """Add the requests in `order` to a batch, provided that no request becomes late.
 
-    The batch initially consists of the first `count` entries of `batch`. Return its new size. The
-    memory of the batch is limited as well.
+    The memory of the batch is limited as well. The batch initially consists of the first `count`
+    entries of `batch`. Return its new size.
 
     If `are_late` is true, the added requests are themselves late, and only the other requests must
     stay on time. Requests that do not fit are then skipped. Otherwise, the first request that does
@@ -521,10 +521,9 @@ def done_at(now, rule, pending, room, batch):
 def calibrate(costs, calibration, work, seconds):
     """Update the estimated costs after a batch that took `seconds` seconds.
 
-    The costs are fitted by nonnegative least squares to the relative errors of recent batches.
-
-    In directions that the batches do not determine, the costs keep their initial proportions,
-    because a slower machine is assumed to be slower in all terms.
+    The costs are fitted by nonnegative least squares to the relative errors of recent batches. In
+    directions that the batches do not determine, the costs keep their initial proportions, because
+    a slower machine is assumed to be slower in all terms.
 
     ``work`` contains N_linear, N_interactions and N_cached of the batch, followed by 1. The costs
     and the calibration are modified in place.

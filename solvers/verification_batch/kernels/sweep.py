@@ -55,7 +55,7 @@ def copy(source, target):
 
 @helper
 def fill(items, order, end, D, skip, t, memory, keeps, taken):
-    """Add items to a batch in the order `order`, and return the total value added.
+    """Add items to a batch in the order given by `order`, and return the total value added.
 
     Only items below `end`, except `skip`, are considered, and items that do not fit are skipped.
     `t` and `memory` are the time and memory of the batch so far. `keeps` tells whether to mark the
@@ -205,7 +205,7 @@ def enumerate_core(items, order, end, D, per_second, per_byte, core, taken):
 
 @helper
 def filled(items, order, end, D, taken):
-    """Fill an empty batch greedily in the order `order`, and return its value."""
+    """Fill an empty batch greedily in the order given by `order`, and return its value."""
     taken[:] = False
     return fill(items, order, end, D, -1, 0.0, 0.0, True, taken)
 
@@ -214,10 +214,9 @@ def filled(items, order, end, D, taken):
 def sweep(ends, items, best, stop):
     """Find a good batch by greedy algorithms and exchanges, and mark its items in `best`.
 
-    All entries of `best` must initially be False.
-
-    `ends` contains, for each distinct room, the number of items whose room is at least as large.
-    The entry of `stop` becomes 1 when time is up. The result is then the best batch found so far.
+    All entries of `best` must initially be False. `ends` contains, for each distinct room, the
+    number of items whose room is at least as large. The entry of `stop` becomes 1 when time is up.
+    The result is then the best batch found so far.
     """
     size, thresholds, d = len(items.value), len(ends), items.room
     if size == 0:
