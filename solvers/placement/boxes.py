@@ -47,7 +47,7 @@ class Cover:
     side
         Index of the side.
     boxes
-        Records of the boxes for the kernels.
+        Kernel records of the boxes.
     base
         Minimum time between two passes of the same client, without waits, in seconds.
     floor
@@ -112,6 +112,7 @@ def _light(prepared: Prepared, side: Side, shortest: float) -> tuple[float, list
     """Return a tuple (base, boxes) for batches that are not full.
 
     `base` is the minimum time between two passes of the same client, without waits, in seconds.
+    `boxes` are ranges of summed waits and of loads.
     """
     unit, options = side.unit, side.options
     ones = np.ones(len(options))

@@ -48,7 +48,7 @@ class Pattern:
     entries
         Pairs of an option and its number of clients, sorted by option.
     value
-        Contribution of the unit to the objective, with the sign for maximisation.
+        Contribution of the unit to the objective, where larger is better.
     """
 
     side: int

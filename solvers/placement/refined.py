@@ -44,9 +44,9 @@ ROUNDED = 1.03
 """Maximum ratio of the ends of boxes at which each round searches for plans by rounding."""
 
 WHOLE_UNITS = 1.003
-"""Maximum ratio of the ends of boxes at which a round branches and lists integer patterns.
+"""Maximum ratio of the ends of boxes at which a round lists integer patterns and branches.
 
-Branching is on the numbers of units.
+The search branches on the numbers of units.
 """
 
 LEAVES = 200

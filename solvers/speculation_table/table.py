@@ -42,7 +42,7 @@ class SpeculationTable:
         First and last batch size (inclusive), and number of drafts per step, for each range. A
         single range with None as the number of drafts means that speculation should not be enabled.
     speedup
-        Mean over the batch sizes of each range of the goodput relative to no speculation.
+        Goodput relative to no speculation, averaged over the batch sizes of each range.
     speedup_limits
         Lower and upper limits of the mean speed-up of each range, within the confidence limits of
         acceptance and runtimes. None if there are no confidence limits.

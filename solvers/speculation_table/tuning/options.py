@@ -68,9 +68,10 @@ class Options:
 
     @cached_property
     def ranked(self) -> list[Setup]:
-        """Setups in ranked order, best first.
+        """Setups from best to worst.
 
-        They are ordered by capacity, and then by the geometric mean of the throughput.
+        They are in order of decreasing capacity. Ties are broken by the geometric mean of the
+        throughput.
         """
         return sorted(
             self.tunings,
