@@ -232,10 +232,11 @@ def values(unit, options, trips, chosen, counts, sizes, objective, slack, out):
 
 
 Box = rows("Box", full="b1", low="f8", high="f8", load_low="f8", load_high="f8")
-"""A box. If batches are full, it is a range of periods from `low` to `high`.
+"""A box of periods, or of waits and loads.
 
-Otherwise, `low` and `high` are the ends of a range of summed waits, and `load_low` and `load_high`
-are the ends of a range of loads. Times are in seconds.
+If batches are full, `low` and `high` are the ends of a range of periods. Otherwise, they are the
+ends of a range of summed waits, and `load_low` and `load_high` are the ends of a range of loads.
+Times are in seconds.
 """
 
 Column = rows("Column", place="i8", count="i8", worth="f8", bound="f8")

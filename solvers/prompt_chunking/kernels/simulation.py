@@ -194,7 +194,7 @@ def _upload(edge, request, one, x):
     "Ended(u8, i8, i8, Request[::1], Cloud, Edge, Serving, Progress[::1], Reached[::1], Batch[::1])"
 )
 def play(key, first_counted, last_counted, requests, cloud, edge, serving, progress, reached, log):
-    """Simulate until all counted requests are complete.
+    """Simulate requests until all counted requests are complete.
 
     An event is an arrival of a request, of a chunk or of a round in the cloud, or the start of a
     batch. A batch is counted if it starts between the arrivals of the first and the last counted
