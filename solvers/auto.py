@@ -20,7 +20,7 @@ from specopt.solvers.budget import MEMORY_LIMIT, Budget
 from specopt.solvers.method import Method, Outcome
 
 SOON = 0.1
-"""Remaining time, in seconds, above which simple plans are recorded before the first member
+"""Remaining time, in seconds, at or below which no simple plan is recorded before the first member
 runs.
 """
 
@@ -55,7 +55,7 @@ class Auto(Method):
         return tuple(self._able(problem, memory_limit))
 
     def _able(self, problem: Any, memory_limit: float) -> Iterator[Method]:
-        """Yield the members that accept a problem.
+        """Yield the members that accept a problem, or else the first substitute that accepts it.
 
         The generator is lazy, because querying all members takes as long as solving a small
         problem.
@@ -90,8 +90,8 @@ class Auto(Method):
         return {} if first is None else first.bytes_needed(problem)
 
     def seconds_needed(self, problem: Any) -> dict[str, float]:
-        """Return how many seconds the first member needs, as a dictionary. Each key names the
-        fields or quantities that determine the duration.
+        """Return approximate lower bounds, in seconds, on the time during which the first member
+        cannot be interrupted. Each key of the dictionary names what determines the time.
         """
         first = next(self._able(problem, math.inf), None)
         return {} if first is None else first.seconds_needed(problem)

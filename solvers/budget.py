@@ -72,7 +72,7 @@ class Budget(Clock):
     warm_start
         Feasible initial plan, or None.
     callback
-        Function that is called whenever there is progress. If it returns True, the method stops.
+        Function that is repeatedly called with the progress. If it returns True, the method stops.
     started
         Value of `time.perf_counter` at which the clock starts. None stands for the current time.
     """
@@ -134,8 +134,8 @@ class Budget(Clock):
         self.work_left -= seconds
 
     def is_proven(self, tolerance: float) -> bool:
-        """Return whether the relative gap between the plan's objective and the bound is within
-        `tolerance` or the requested gap.
+        """Return whether the relative gap between the plan's objective and the bound is at most the
+        requested gap or 90 % of `tolerance`, whichever is larger.
         """
         if self.objective is None or self.bound is None:
             return False

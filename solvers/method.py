@@ -206,7 +206,7 @@ class Method(ABC):
 
     def refusal(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> str | None:
         """Return the reason why the method cannot solve a problem within a memory limit, or None if
-        it can.
+        it accepts the problem.
         """
         for condition in self.conditions():
             clash = condition.clash(self, problem)

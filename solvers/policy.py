@@ -40,8 +40,8 @@ class Policy(ABC):
     def start(self, world: Any, seed: int) -> None:  # noqa: B027  (most policies have no state)
         """Prepare for a new replication, and discard everything learned in the previous one.
 
-        `world` is the problem or workload that is simulated, and `seed` is the seed of the
-        replication.
+        `world` is the problem or workload that is simulated. `seed` is a number that identifies the
+        replication, for policies that draw random numbers.
         """
 
     @abstractmethod
@@ -123,7 +123,7 @@ def twin(
     world
         Problem or workload that is simulated.
     seed
-        Seed of the replication.
+        Number that identifies the replication, which is passed to `Policy.start`.
     kernel
         Compiled event loop of the simulator.
     hooks

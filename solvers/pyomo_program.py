@@ -1,5 +1,5 @@
-"""Functions that solve Pyomo programs within a budget, for use by all methods that are based on
-integer programs.
+"""Functions that solve Pyomo programs within a budget, shared by the methods that formulate linear
+or integer programs.
 """
 
 from __future__ import annotations

@@ -407,8 +407,8 @@ def conflicts(options: Sequence[PreparedServing]) -> tuple[Conflict, ...]:
 
 
 def _longest_outputs(prepared: PreparedServing) -> int:
-    """Return the largest output length for which a task with the longest input fits in the memory
-    of every model. Return 0 if there is no such length.
+    """Return the largest output length of the problem, reduced until a task with the longest input
+    fits in the memory of every model. Return 0 if no length fits.
     """
     problem = prepared.problem
     longest = int(problem.input_tokens.max())

@@ -1,10 +1,10 @@
 r"""Lower bounds on serving times, based on token prices at which no step earns more than its
 duration.
 
-The prices are dual prices from a linear program. They yield a bound even if batches may change at
-any step. Let a task k that has gained g tokens earn pi_k(g) >= 0 for its next token, and let it
-earn q_k >= 0 for its first step. Suppose that the duration t of every step that a plan can contain
-is at least the earnings of its tasks in the step,
+The prices solve a linear program. They yield a bound even if batches may change at any step. Let a
+task k that has gained g tokens earn pi_k(g) >= 0 for its next token, and let it earn q_k >= 0 for
+its first step. Suppose that the duration t of every step that a plan can contain is at least the
+earnings of its tasks in the step,
 
     t >= sum over the tasks served of                                                    (1)
          (integral of pi_k from g_k to g_k + L(alpha_k, l)) + q_k in a first step.
@@ -135,8 +135,8 @@ class Sort:
         Point of each entry, whether the entry belongs to the draft stage, and its slope in seconds
         per operation.
     overhead, share
-        Overhead of each entry in seconds. `overhead` is the total for all runs. `share` is the
-        overhead for tasks that together fill the memory once.
+        Overhead of each entry in seconds. `overhead` is the total for the runs that the entry
+        counts. `share` is the overhead for tasks that together fill the memory once.
     charged
         Whether an entry includes the work of a run, with shape (positions of runs, entries).
     """
@@ -245,7 +245,7 @@ def operations(prepared: PreparedServing, reached: Floats, first: Any) -> tuple[
 
 
 class Prices:
-    """Dual prices of tokens and of first steps, for one problem under one mechanism.
+    """Prices of tokens and of first steps, for one problem under one mechanism.
 
     All prices are zero until `solve` is called.
 

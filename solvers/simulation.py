@@ -195,7 +195,24 @@ class Simulation(Shown, ABC):
 
 
 class Replications:
-    """The replications of a simulation, which share a seed and a callback."""
+    """The replications of one simulation.
+
+    Parameters
+    ----------
+    seed
+        Seed of all random numbers.
+    replications
+        Number of replications.
+    callback
+        Function that is called with the number of completed replications and their mean, or None.
+    minimum
+        Minimum number of replications.
+
+    Raises
+    ------
+    InvalidInput
+        If `seed` or `replications` is outside its domain.
+    """
 
     def __init__(
         self, seed: int, replications: int, callback: Tell | None, minimum: int = 1

@@ -1,4 +1,4 @@
-"""Lower bounds on the objective of every plan for a `continuous-serving` problem, based on the dual
+"""Lower bounds on the objective of every plan for a `continuous-serving` problem, based on the
 prices in `specopt.solvers.serving_prices`.
 
 For the mean latency of tasks that arrive one at a time, a second bound is computed, and the larger
@@ -76,8 +76,8 @@ def prompt_seconds(prepared: Prepared) -> Floats:
 
 
 def preemptive_ends(release: Floats, work: Floats) -> Floats:
-    """Return the completion times of jobs on one machine, which always serves the job with the
-    shortest remaining time.
+    """Return the completion times, in increasing order, of jobs on one machine, which always serves
+    the job with the shortest remaining time.
 
     `release` and `work` are the release times and the processing times of the jobs. The machine may
     interrupt jobs. No other schedule completes more jobs by any point in time.

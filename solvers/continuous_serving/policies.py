@@ -5,9 +5,9 @@ The policy "online" plans every step with `StepChoice`. The policy "continuous" 
 first-served continuous batching at one speculation length. It serves prompts one at a time, and
 batches the other tasks in order of arrival, with as many tasks per batch as memory allows. If
 stages overlap, it forms at least two batches. The policy "autoregressive" does the same without a
-draft model. The policy "algorithm-1" takes all tasks that have arrived and serves them until all
-are complete. Their static batches are planned by Algorithm 1 with every output length set to O_max.
-It then repeats this with the tasks that have arrived in the meantime.
+draft model. The policy "algorithm-1" takes all tasks that are ready and serves them until all are
+complete. Their static batches are planned by Algorithm 1 with every output length set to O_max. It
+then repeats this with the tasks that have become ready in the meantime.
 
 Tasks gain the mean number of tokens of Eq. 7 per step and leave when their output is complete. All
 policies use the same bandwidth shares as the method `rebatching`. The steps of the first three
@@ -91,7 +91,7 @@ class State:
     Parameters
     ----------
     tasks
-        Indices of the tasks that have arrived and are not complete.
+        Indices of the tasks that have been uploaded and are not complete.
     input_tokens, gained_tokens, steps
         Prompt length, mean number of tokens gained so far (Eq. 7), and number of steps so far, for
         each of the tasks.
@@ -334,7 +334,7 @@ def _repeat_static(prepared: Prepared, ready: Floats) -> Floats:
     """Serve tasks in successive lots, each of which completes before the next lot begins. Return
     the time at which each task finishes.
 
-    A lot contains all tasks that have arrived but have not been served.
+    A lot contains all tasks that are ready but have not been served.
     """
     problem = prepared.problem
     finish, waiting = np.zeros(len(ready)), np.ones(len(ready), np.bool_)

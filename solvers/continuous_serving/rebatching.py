@@ -6,9 +6,10 @@ new batches, and an adaptive speculation length is chosen again. Tasks are sorte
 tokens they have reached, in increasing or decreasing order, and batches are contiguous in this
 order. For every number of batches and every prefix of the tasks, a dynamic program keeps the
 sequence of batches whose verification ends first. New tasks form separate batches in their first
-step. Between two events, all batches use the same speculation length, namely the one with the
-highest throughput in tokens per second. Choosing a separate length for each batch, jointly with the
-batches or afterwards, brought almost no gain and was sometimes worse.
+step. Between two events, all batches use the same speculation length. An adaptive length is the one
+with the highest throughput, in tokens per second, until the next event. Choosing a separate length
+for each batch, jointly with the batches or afterwards, brought almost no gain and was sometimes
+worse.
 
 The bandwidth shares are optimal for tasks that start together (Eq. 27). For tasks that arrive one
 at a time, these shares are scaled up as far as possible, provided that tasks that upload

@@ -5,9 +5,9 @@ Token n = 1, 2, ... of client i adds w_i a_i^n, its marginal value, to the objec
 marginal values never increase, so the C largest marginal values of all clients, where C is the
 budget, form a feasible plan. No plan within the budget can have a larger sum, so this plan is
 optimal. The smallest of these marginal values (or 0 if the budget is not exhausted) is an optimal
-Lagrange multiplier of the budget constraint. For any such multiplier, called the price, sum_i max_S
-(w_i mu_i(S) - price S) + price C is an upper bound on the value of every plan. Since this plan
-attains the bound, it is optimal.
+Lagrange multiplier of the budget constraint. For any multiplier >= 0, called the price, sum_i max_S
+(w_i mu_i(S) - price S) + price C is an upper bound on the value of every plan. At the optimal
+multiplier, the plan attains the bound, which proves that it is optimal.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Rejection predictors that are trained on logged tokens. The models are a logistic regression, a
-small multilayer perceptron and gradient-boosted trees.
+"""Rejection predictors that are trained on logged tokens. Each is a logistic regression, a small
+multilayer perceptron or a set of gradient-boosted trees.
 
 The predictors are trained on accepted tokens and first rejections only, because the verifier does
 not judge the tokens after a first rejection (paper 2, App. B). Their quality is measured by the

@@ -34,8 +34,8 @@ from specopt.solvers.kernels.cache import folder
 from specopt.solvers.kernels.compiling import announced, meter, metered
 
 MAX_INTERPRETED = 300_000
-"""Number of steps of a kernel that are interpreted in one process before the kernel is compiled.
-Interpreting them takes about 0.3 s.
+"""Maximum number of steps of a kernel that one process interprets, which takes about 0.3 s. Calls
+that would exceed it are compiled.
 """
 
 _lock = threading.RLock()

@@ -1,4 +1,4 @@
-"""Solution methods for the problem kind `placement`."""
+"""Solution methods for `placement` problems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from specopt.solvers.placement.refined import Refined
 
 @dataclass(frozen=True)
 class AutoPlacement(Auto):
-    """The default method, `refined`, which starts from simple plans and proves a bound."""
+    """The default method, which runs `refined`.
+
+    It starts from simple plans and proves an upper bound.
+    """
 
     solves = PlacementProblem
     order = (Refined,)

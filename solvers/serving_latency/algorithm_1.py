@@ -2,7 +2,7 @@
 
 Tasks are sorted by input length. Y[i, n, 0] and Y[i, n, 1] are the times at which the draft stage
 and the verify stage finish the first i tasks at step n. The times refer to the partition of the
-first i tasks with the smallest total latency (Eq. 29-32, with a misprint corrected to
+first i tasks with the smallest total latency (Eq. 29-32, with misprints corrected:
 ``max{Y[j-1,n,0] + T^d, Y[j-1,n,1]} + T^v``). The algorithm is a heuristic because it keeps one
 partition per prefix. Batches run in ascending order of input length.
 

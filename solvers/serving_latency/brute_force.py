@@ -62,7 +62,8 @@ class BruteForce(ServingLatencyMethod):
             """Search for plans that start with the batch `first` and have a smaller inference time
             T_inf than `best`.
 
-            Return a tuple (T_inf, batches) for the best of these plans.
+            Return a tuple (T_inf, batches) for the best of these plans. If there is none, T_inf is
+            `best`, and the batches are zeros.
             """
             order = np.zeros(tasks, np.int64)
             found = kernels.enumerate_after(

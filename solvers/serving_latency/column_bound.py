@@ -75,8 +75,8 @@ _LEAST, _END = range(2)  # rows of classes
 class _Prices(NamedTuple):
     """Dual prices of the linear program.
 
-    The fields contain the price of each task, the prices of a first and a last step in each range
-    of steps, and the weight of the first stage constraint against the second in each range.
+    The fields contain the price of each task and, for each range of steps, three numbers: the price
+    of a first step, that of a last step, and the weight of the first stage constraint.
     """
 
     task: Floats
@@ -95,8 +95,8 @@ class ColumnBound:
     at
         Stage times for the mechanism and the speculation length.
     batches
-        Batches of a plan in pipeline order, as positions in the sorted task order. They are the
-        first columns.
+        Batches of a plan in pipeline order, as positions in the sorted task order. The program
+        initially contains only these batches.
     scale
         Typical magnitude of the inference time T_inf, in seconds, used to scale the program.
     budget
@@ -154,7 +154,8 @@ class ColumnBound:
         self._price(_Prices(center.task * factor, first * factor, last * factor, weight))
 
     def improve(self) -> None:
-        """Solve the program once, search all batches for columns to add, and raise the bound.
+        """Solve the program once, search all batches for columns to add, and raise the bound if
+        possible.
 
         Set `near` if the bound is close to the program's value, and set `done` if no more progress
         is expected.
@@ -179,7 +180,7 @@ class ColumnBound:
         self.near = self.near or self.done
 
     def _price(self, prices: _Prices) -> tuple[bool, int]:
-        """Evaluate prices, and add a column for each batch that earns more than it costs.
+        """Evaluate prices, and add columns for some of the batches that earn more than they cost.
 
         Return a tuple (raised, added): whether the bound increased, and how many batches were
         added.
@@ -219,9 +220,9 @@ class ColumnBound:
         """Build the batches that pricing has found. Each batch consists of the highest-priced tasks
         that do not exceed the batch's input class or output class.
 
-        Return a tuple (batches, tops, steps). For each batch, `tops` contains the task that
-        provides its longest input, and `steps` contains the numbers of steps that determine its
-        cost and its roles.
+        Return a tuple (batches, tops, steps). For each batch, `tops` contains the task whose input
+        is charged as the longest input. `steps` contains the numbers of steps that determine the
+        cost of each batch and its roles.
         """
         place = self._by_output.argsort()
         batches = []
@@ -308,9 +309,9 @@ class ColumnBound:
     ) -> None:
         """Add one column for each batch.
 
-        For each batch, `tops` contains the task that provides its longest input, and `steps`
-        contains the numbers of steps that determine its cost and its roles. If `roles` is None,
-        each batch gets the roles that earn more than they cost.
+        For each batch, `tops` contains the task whose input is charged as the longest input.
+        `steps` contains the numbers of steps that determine the cost of each batch and its roles.
+        If `roles` is None, each batch gets the roles that earn more than they cost.
         """
         count, ranges, nodes = len(batches), self._ranges, len(self._nodes)
         stages = np.empty((count, 4, len(self._ends) - 1))

@@ -1,8 +1,8 @@
 """Algorithms that find contiguous batches of sorted tasks, by the paper's recursion or as shortest
 paths.
 
-Each algorithm extends an optimal prefix of the tasks by one batch at a time. It runs in slices that
-are short enough to react to time limits and interrupts.
+For one prefix of the tasks after another, each algorithm chooses where the last batch begins. It
+runs in slices that are short enough to react to time limits and interrupts.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def additive_batches(
 
     Batches are contiguous in `order`. The result is (None, infinity) if no partition fits in
     memory. In sorted order, which is the default, the result is exact for conservative output
-    lengths. In any other order, not every batch size above 128 is tried. The cost is O(K b_max),
+    lengths. In any other order, not every batch size above 256 is tried. The cost is O(K b_max),
     where b_max <= K is the size of the largest batch that fits.
     """
     kernels = budget.load("serving_latency.paths")

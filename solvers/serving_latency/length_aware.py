@@ -77,8 +77,8 @@ class LengthAware(ServingLatencyMethod):
         Total number of local-search moves over all speculation lengths. Fewer moves are used if
         there are few tasks.
     rounds
-        Total number of linear programs that are solved to raise the bound, over all speculation
-        lengths.
+        Maximum total number of linear programs that are built or solved to raise the bound, over
+        all speculation lengths.
     """
 
     moves: PositiveInt = 2_100_000
@@ -155,9 +155,7 @@ class _Search:
         self.rounds_done = 0
 
     def run(self) -> None:
-        """Compute bounds, construct plans, discard candidates that cannot win, and improve the
-        rest.
-        """
+        """Compute bounds, construct plans, discard unpromising candidates, and improve the rest."""
         self.candidates = [
             _Candidate(stages(prepared, n)) for prepared in self.able for n in prepared.lengths
         ]
@@ -241,8 +239,9 @@ class _Search:
     def _certify(self, ranges: int = 0) -> None:
         """Raise the lowest bound by column generation for as long as the bound increases.
 
-        At most `ranges` ranges of steps are used. The candidate with the best plan comes first,
-        because its prices also raise the bounds of the other candidates.
+        At most `ranges` ranges of steps are used, or `RANGES` if that number is larger. The
+        candidate with the best plan comes first, because its prices also raise the bounds of the
+        other candidates.
         """
         from specopt.solvers.serving_latency.column_bound import RANGES, ColumnBound
 

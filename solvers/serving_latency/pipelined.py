@@ -9,13 +9,13 @@ is free. For every speculation length l and number of batches M, the search
 2. raises a Lagrangian bound over pipeline positions. The bound is the length of a shortest path
    over states (prefix, occupied positions), as described in
    `specopt.solvers.serving_latency.kernels.bounds`. Every path is a plan, which is evaluated
-   exactly. The first paths distinguish a few of the first and last
-   positions and pool the positions between them. If there are many blocks, the paths run over
-   cells of tasks (`specopt.solvers.serving_latency.blocks`). The lowest bound is refined with more
-   positions and finer cells;
-3. enumerates the remaining plans. It first enumerates all ways to divide the sorted tasks into
-   blocks and to assign blocks to the distinguished positions
-   (`specopt.solvers.serving_latency.positions`), then all orders of the pooled blocks
+   exactly. The first paths distinguish a few of the first and last positions and pool the
+   positions between them. If there are many blocks, the paths run over cells of tasks
+   (`specopt.solvers.serving_latency.blocks`). The lowest bound is refined with more positions and
+   finer cells;
+3. enumerates the remaining plans. The outer enumeration divides the sorted tasks into blocks and
+   assigns blocks to the distinguished positions (`specopt.solvers.serving_latency.positions`). The
+   inner enumeration tries all orders of the pooled blocks
    (`specopt.solvers.serving_latency.kernels.orders`). Branches whose bounds reach the incumbent are
    pruned. The enumeration is abandoned if it takes much longer than computing the bound did,
    because another distinguished position then prunes more.
@@ -544,8 +544,8 @@ class PipelinedSearch:
         """Evaluate the plan of a shortest path. Pooled blocks run between the special blocks, in
         the order of Johnson's rule.
 
-        If the plan's inference time is less than `near` times the incumbent's, local search
-        improves the plan.
+        If the pool is not empty and the plan's inference time is less than `near` times the
+        incumbent's, local search improves the plan.
         """
         ends, sizes, positions = path
         draft, verify = tables.times(ends, sizes)

@@ -219,7 +219,7 @@ def _known(problem: ServingLatencyProblem, outputs: Ints) -> ServingLatencyProbl
 def _bound(problem: ServingLatencyProblem, options: list[Prepared], budget: Budget) -> float:
     """Return a lower bound on the objective of every plan.
 
-    The bound is the larger of a bound from dual prices and, for predicted lengths with one
+    The bound is the larger of a bound from token prices and, for predicted lengths with one
     acceptance rate, the mean over the samples of a separate bound for each sample.
     """
     sums = []

@@ -307,7 +307,7 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
 
     `lengths` contains the allowed speculation lengths in increasing order. If it includes 0, tasks
     may skip drafting. `stay` is the number of tokens that each task is expected to gain until it
-    finishes. `joining` is the number of tasks that join per second.
+    finishes. `joining` is the number of tasks that join per second of service.
 
     The arrays `members`, `ends`, `finish` and `guesses` are modified in place. Batch m contains the
     tasks members[ends[m - 1]:ends[m]] and has guesses[m] draft tokens. Its verification ends at

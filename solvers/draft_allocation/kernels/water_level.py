@@ -1,5 +1,5 @@
-"""Kernels that allocate draft tokens (paper 5, Eq. 5) by water-filling. All tokens whose marginal
-value exceeds a level, called the water level, are allocated.
+"""Kernels that allocate draft tokens (paper 5, Eq. 5) by water-filling. Within the caps and the
+budget, all tokens whose marginal value exceeds a level, called the water level, are allocated.
 
 Token n = 1, 2, ... of client i adds its marginal value w_i a_i^n, called a marginal below, to the
 objective. The marginals of a client decrease, so the C largest marginals of all clients, where C is
@@ -107,7 +107,7 @@ def find_level(log_w, per_log, most, budget):
     - x) per_log - 1/2, most)). Here per_log is -1 / log(a_i), or 0 for clients that can add no
     value, and 1/2 is the average amount lost by rounding down. For small enough x, the sum of these
     numbers must exceed the budget. Newton steps stay within a bracket, and a step that does not
-    halve the error is replaced by a bisection.
+    halve the error is followed by a bisection.
     """
     high = -np.inf
     low = np.inf

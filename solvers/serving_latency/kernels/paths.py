@@ -37,8 +37,8 @@ def path_rows(row, stop, data, tasks, draft_weight, verify_weight, grid, best, s
 
     The cost of a batch is the weighted sum of its stage times over all of its steps. From size
     2^(grid + 1) upwards, not every batch size is tried, and the distance between the sizes that are
-    tried grows with the size. The arrays `best` and `start` are modified in place: best[i] is the
-    minimum cost for the prefix of i tasks (+inf if no batches fit), and start[i] is the index in
+    tried grows with the size. The arrays `best` and `start` are modified in place. best[i] is the
+    minimum cost for the prefix of i tasks (+inf if no batches fit). start[i] is the index in
     `tasks` at which the last batch of that prefix starts.
     """
     linear = is_linear(data)

@@ -204,8 +204,8 @@ def plan_seconds(M, data, slot):
     "void(i8, i8, Data, i8[:, ::1], i8[:, ::1], f8[::1])", steps=lambda count, M, *_: 20 * count * M
 )
 def sequences_seconds(count, M, data, ends, sizes, out):
-    """Compute the inference time T_inf, in seconds, for several sequences of M pipelined blocks,
-    and write it to out[k] for sequence k.
+    """Compute the inference time T_inf, in seconds, of the first `count` sequences of M pipelined
+    blocks, and write it to out[k] for sequence k.
 
     Block m of sequence k contains the sizes[k, m] tasks up to sorted position ends[k, m]. All tasks
     are assumed to have the same output length.

@@ -9,7 +9,7 @@ each task's lengths and operation counts. Its array ``setting``, with the entrie
 the values that all tasks share. A stage's runtime is a piecewise linear, convex function of the
 work, which is the number of operations. For each linear piece c1 work + c2, ``runtimes`` (2, P, 3)
 contains a row (c1, c2, largest work), with increasing c1. A batch of b tasks whose longest input is
-that of task k needs b times the operations of task k.
+that of task k, called "b tasks up to task k" below, needs b times the operations of task k.
 
 On every range of steps in which the same pieces apply, a stage time is affine in the step n. Its
 sum over the range therefore has a closed form, and the computational cost does not depend on the
