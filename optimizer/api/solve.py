@@ -122,7 +122,7 @@ def solve(
     Returns
     -------
     Result
-        The result, which is returned even if the problem is infeasible or the time limit expired.
+        The result, even if the problem is infeasible or the time limit expired.
         After Ctrl-C, it contains the best plan so far. If the plan refutes a proof claimed by the
         method, the proof is dropped, a `RefutedProof` warning is issued, and `stats` contains the
         entry `refuted`.
