@@ -1,4 +1,4 @@
-"""Reader for golden acceptance lengths, which are reference values for the tokens per step.
+"""Reader for golden acceptance lengths, which are reference values of mean tokens per step.
 
 The YAML or JSON file has the form ``{model: {mode: {1: 1.84, 2: 2.51, ...}}}``. Modes have names
 such as ``thinking_on``, and the innermost keys are draft lengths. Users can specify their own

@@ -1,7 +1,7 @@
 """Conversion of a trace into a `continuous-serving` problem.
 
-The trace is first converted into a `serving-latency` problem. If the family is `arrivals`, the
-trace's arrival times are kept.
+The conversion is the same as for `serving-latency`, but uses families of `continuous-serving`. If
+the family is `arrivals`, the trace's arrival times are kept.
 """
 
 from __future__ import annotations

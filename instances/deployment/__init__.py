@@ -1,5 +1,5 @@
 """Problems that are built from a user's data.
 
-Values that follow from the data are used. All other values come from a family (problem generator)
-and are reported as assumed.
+Values that follow from the data are used. All other values are reported as assumed; most of them
+come from a family (problem generator).
 """

@@ -21,12 +21,12 @@ MOST = 4
 
 @dataclass(frozen=True)
 class Value:
-    """The value of a problem's field, with its source.
+    """A value on which a plan is based, with its source.
 
     Parameters
     ----------
     name
-        Name of the field.
+        Name of the value, such as the name of a problem's field.
     text
         Short description of the value.
     source

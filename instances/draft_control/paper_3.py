@@ -116,9 +116,7 @@ def paper_3(
 
 
 def _softmax(temperature: float) -> Floats:
-    """Return a synthetic next-token distribution whose logits are linear in the rank's
-    logarithm.
-    """
+    """Return a synthetic next-token distribution with logits that fall linearly in the log rank."""
     logits = -DECAY * np.log(np.arange(1, VOCABULARY + 1)) / temperature
     weights: Floats = np.exp(logits - logits.max())
     weights /= weights.sum()

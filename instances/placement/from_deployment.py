@@ -155,9 +155,7 @@ def _objective(known: Deployment) -> tuple[str, str]:
 
 
 def _clients(known: Deployment, base: PlacementProblem) -> tuple[Given, Given]:
-    """Return the known and the assumed fields of the client class, with the values and their
-    sources.
-    """
+    """Return the known and the assumed values that concern the clients, with their sources."""
     fleet = known.fleet
     link = known.link
     trace = known.trace
@@ -266,9 +264,10 @@ def _is_set(proposal: Proposal, name: str) -> bool:
 def measured(
     known: Deployment, most: int, which: Which = "fitted"
 ) -> dict[str, tuple[Any, str, bool]]:
-    """Return the measured value, or a confidence limit, for each field of the client class.
+    """Return the measured value, or a confidence limit, for two fields of the client class.
 
-    Each entry is a tuple (value, source, whether the value is known). Lower limits of durations are
+    The fields are the drafting time and the acceptance. Each entry is a tuple
+    (value, source, whether the value is known). Lower limits of durations are
     combined with upper limits of acceptance, because both describe the best case.
     """
     draft = known.draft.name

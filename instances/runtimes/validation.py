@@ -85,8 +85,8 @@ class CrossValidation:
     folds
         Number of folds into which the distinct inputs were split.
     mape
-        Mapping from the name of each form to its mean relative error on each fold. The error on a
-        fold is that of a fit to all other folds.
+        Mapping from the name of each form to its mean absolute relative error on each fold. The
+        error on a fold is that of a fit to all other folds.
     misfit
         Mapping from the name of each form to the minimum and maximum difference between measured
         and predicted times of held-out rows, relative to the predicted time.
@@ -100,7 +100,7 @@ class CrossValidation:
     reason: str = ""
 
     def mean(self, form: str) -> float:
-        """Return a form's mean relative error, averaged over the folds."""
+        """Return a form's mean absolute relative error, averaged over the folds."""
         return float(np.mean(self.mape[form]))
 
     def __str__(self) -> str:

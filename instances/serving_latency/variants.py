@@ -171,7 +171,7 @@ def stage_ratio(
     max_output: int = 512,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1, but with a draft device that is several times slower or faster.
+    """The setting of paper 1, but with a draft device that is slower or faster by a factor.
 
     Difficulty: if the draft device is slow, every batch waits for drafts and only the last
     verification matters. If the draft device is fast, only the first draft matters. Heuristics for

@@ -173,7 +173,7 @@ def _runs(where: str, documents: list[object], place: str) -> list[Run]:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return the sorted paths of all files with runs in a folder and its subfolders.
+    """Return the sorted paths of the JSON files that may contain runs, including subfolders.
 
     `vllm bench sweep` writes a file `summary.json` for each setting. If such files exist, only they
     are returned, because they contain all runs.

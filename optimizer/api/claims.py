@@ -32,7 +32,7 @@ def without_refuted_claims(
     """Remove claims that are refuted by the numbers in the same result.
 
     Return the corrected result and a list of sentences, one per refuted claim. The status, the
-    bound and the gap of the corrected result follow from the objective and the bound in `result`.
+    bound and the gap of the corrected result follow from its objective and the claimed bound.
 
     Parameters
     ----------

@@ -136,7 +136,7 @@ def with_runtimes(problem: Problem, data: object, where: str = "runtimes") -> Pr
         Output of `specopt fit` for the draft and verify models, or
         ``{"draft": runtime, "verify": runtime}``.
     where
-        Name that error messages use for the data.
+        Name of the data in error messages.
 
     Raises
     ------

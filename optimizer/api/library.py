@@ -52,8 +52,8 @@ class BestKnown:
     confirmed_by
         Other methods that independently proved the same optimum within their tolerance.
     seconds
-        Solution time in seconds. It refers to the method that proved the bound, or, if there is no
-        bound, to the method that found the plan.
+        Solution time in seconds of the method that proved the bound or, if there is no bound, of
+        the method that found the plan. A submitted improvement replaces this time by its own.
     date
         Date on which the result was obtained.
     versions

@@ -42,7 +42,7 @@ upper to lower bracket end at which the bisection stops.
 """
 
 MIN_GAIN = 2e-3
-"""Minimum relative gain at which one place counts as better than another."""
+"""Minimum relative gain at which a place counts as better in the search for break-even points."""
 
 
 def text_of(figure: Figure) -> str:
@@ -175,7 +175,7 @@ def _headline(known: Deployment, problem: PlacementProblem, ranked: list[Figure]
 def _best_plan(
     problem: PlacementProblem, judge: PlacementProblem, result: Result, ranked: list[Figure]
 ) -> Result:
-    """Return the result, with its plan replaced if a plan that uses a single place is better.
+    """Return the result, with its plan replaced if a plan with a single place is at least as good.
 
     The plans are compared using the measured forward passes. The comparison is lexicographic: by
     feasibility, objective, power, and the evenness of the spread of clients over units.

@@ -6,7 +6,9 @@ named KIND.NAME. Kinds belong to the group `specopt.kinds`, and their entry poin
 
 Plug-ins are loaded on demand. If a plug-in that was requested by name cannot be used, an exception
 is raised. If all plug-ins were requested, a warning is logged instead. In both cases, the message
-names the entry point and its distribution. Each plug-in is loaded in a separate thread, which is
+names the entry point and its distribution.
+
+Each plug-in is loaded in a separate thread. Unless the plug-in was requested by name, the thread is
 abandoned if it does not finish in time. SystemExit and KeyboardInterrupt raised by a plug-in end
 only this thread. Ctrl-C interrupts the main thread, which waits for the plug-in.
 """

@@ -68,8 +68,8 @@ class Robustness(Shown):
     worst
         Case with the worst objective.
     worst_is_exact
-        Whether no case in the intervals is worse than `worst`, to within 1e-9. If False, `worst`
-        is only the worst of the evaluated cases, and a worse case may exist.
+        Whether it is certain, to within 1e-9, that no case in the intervals is worse than `worst`.
+        If False, `worst` is only the worst of the evaluated cases.
     mean
         Mean objective over the samples.
     interval

@@ -1,6 +1,6 @@
 """Evaluation of modified copies of a problem, one at a time.
 
-The module is used by analyses that solve many variants of a problem.
+Each copy is solved, judged or simulated.
 """
 
 from __future__ import annotations

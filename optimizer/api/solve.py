@@ -77,7 +77,7 @@ def solve(
     verbose: bool = False,
     **options: Any,
 ) -> Result[P]:
-    """Solve a problem, and return a result that contains a judged plan and a bound.
+    """Solve a problem, and return a result with a judged plan and, if available, a bound.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def solve(
         work is known to take much longer than the limit. With a limit of 0, the result is a quick
         plan if the method can find such a plan. With None, the work of `auto` is limited instead,
         so that every machine returns the same plan. With `math.inf`, the solve continues until the
-        plan is proven optimal, and a warning is issued if the fixed work is long.
+        plan is proven optimal. In both cases, a warning is issued if the fixed work is long.
     gap
         Relative gap between objective and bound at which the method may stop.
     seed
@@ -122,7 +122,7 @@ def solve(
     Returns
     -------
     Result
-        The result, which is returned even if the problem is infeasible or the time limit expired.
+        The result, even if the problem is infeasible or the time limit expired.
         After Ctrl-C, it contains the best plan so far. If the plan refutes a proof claimed by the
         method, the proof is dropped, a `RefutedProof` warning is issued, and `stats` contains the
         entry `refuted`.
@@ -199,7 +199,7 @@ def _takes(method: type[Method], problem: Problem) -> bool:
 
 
 def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Outcome:
-    """Run a method and return its outcome, even if the run is interrupted or memory runs out."""
+    """Run a method and return its outcome, even if time or memory runs out or on interruption."""
     stats: dict[str, Any] = {}
     explanation = None
     try:

@@ -342,15 +342,16 @@ def front(
 ) -> Front:
     """Solve a problem for several values of one of its fields.
 
-    Each solve is warm-started with the plan for the previous value if that plan is still feasible.
+    If the method supports warm starts, each solve starts from the plan for the previous value,
+    unless that plan has become infeasible.
 
     Parameters
     ----------
     problem
         Problem whose field varies.
     field
-        Name of the field. Dots separate the levels of nested fields. If a level is a list, the
-        field is changed in every entry of the list.
+        Name of the field. Dots separate the levels of nested fields. If a level is a list, an
+        integer selects one entry, and any other name is applied to every entry.
     values
         Values of the field, in the order in which they are solved.
     method

@@ -20,13 +20,13 @@ from specopt.commands.shared import (
 
 
 class WithFamilies(TyperCommand):
-    """A command whose help text ends with a list of all problem families.
+    """A command whose help text ends with a list of the built-in problem families.
 
     The families are loaded only if the help text is shown.
     """
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write the name and the description of every family at the end of the help text."""
+        """Write the names and descriptions of the built-in families at the end of the help text."""
         from specopt.api.generate import FAMILIES
 
         with formatter.section("Families"):

@@ -449,7 +449,7 @@ def _basis(
 ) -> Mapping[str, Any]:
     """Return the information on which a plan is based, as JSON-compatible data.
 
-    The data contains the values that were used, the options that had no effect, and advice on
+    The data contains the values that were used, the user's data that were not used, and advice on
     measurements.
     """
     return {

@@ -268,7 +268,7 @@ def problem_file(problem: Path | None, result: Path | None) -> str | None:
 
 
 def hand_over(text: str, path: Path | None = None) -> None:
-    """Print a string followed by a newline, or write it to a file and report the file name."""
+    """Print a string with a final newline, or write it to a file and report the file name."""
     text = text.removesuffix("\n") + "\n"
     if path is None:
         typer.echo(text, nl=False, file=stdout())

@@ -184,7 +184,7 @@ def tune(given: Tune) -> None:
 def _first_points(given: Tune, sweep: Sweep, goal: Goal) -> list[dict[str, Any]]:
     """Return the points that must be measured before setups can be compared.
 
-    If there are several setups, each point with drafts also contains the name of the drafter. The
+    If there are several setups, each point with drafts also contains the fields of its setup. The
     list is empty if the existing measurements suffice.
     """
     from specopt.solvers.speculation_table.tuning.options import named
@@ -263,7 +263,8 @@ def _room(given: Tune, sweep: Sweep) -> tuple[int, int]:
 def _costs(given: Tune, data: dict[str, Any]) -> list[str]:
     """Add the cost per million tokens to each output row, and return notes about the cost.
 
-    Without a price per hour, the rows are unchanged and the list of notes is empty.
+    Without a price per hour, or if tokens per joule are maximised, the rows are unchanged and the
+    list of notes is empty.
     """
     if given.price is None or given.per == "joule":
         return []

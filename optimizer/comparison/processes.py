@@ -160,7 +160,7 @@ class Workers:
     def one(self) -> Iterator[Worker]:
         """Provide a worker to the calling thread for the duration of a `with` block.
 
-        After `kill`, such a worker does not start a process.
+        After `kill`, a process that such a worker starts is killed at once.
         """
         with self._lock:
             if not self._idle:

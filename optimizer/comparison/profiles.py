@@ -2,10 +2,10 @@
 as a function of gap and of time.
 
 The gap profile, on the left, shows the share of cells for which a method's plan is within a given
-gap of the best bound. Gaps below 0.0001 % are due to rounding and are drawn at this value. The time
-profile, on the right, shows the share of cells that a method solves within a given factor of the
-fastest method's time. A cell counts as solved if the plan is within 1 % of the best bound, or
-within 1 % of the best plan if there is no bound. A proof that no plan exists also solves a cell.
+gap of the best bound, or of the best plan if there is no bound. Gaps below 0.0001 % are due to
+rounding and are drawn at this value. The time profile, on the right, shows the share of cells that
+a method solves within a given factor of the fastest method's time. A cell counts as solved if the
+gap is at most 1 %, or if the method proves that no plan exists.
 
 All methods are evaluated on the same cells, namely those that at least one method accepted. A
 method that refused a cell or failed has not solved it.
@@ -36,7 +36,8 @@ MAX_GAP, MIN_SECONDS = 1e3, 1e-4
 def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
     """Return each method's relative gaps in all cells in ascending order, by method label.
 
-    A gap is infinite if the method has no plan or if there is no bound.
+    If there is no bound, the distance from the best plan is used as the gap. The gap is infinite if
+    the method has no plan, and 0 if it proves that no plan exists.
     """
     return _sorted(
         [

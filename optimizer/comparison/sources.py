@@ -28,7 +28,7 @@ INSTALLED = ("site-packages", "dist-packages")
 def sources_of(method: type[Method]) -> dict[str, str]:
     """Return the version of a method's distribution and digests of the relevant source code.
 
-    The digests cover all code on which the method's results depend.
+    The digests cover the method, the kernels of its kind, and the judge.
     """
     kind = method.solves.kind.replace("-", "_")
     modules = [cls.__module__ for cls in method.__mro__ if issubclass(cls, Method)]

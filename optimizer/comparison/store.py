@@ -235,8 +235,9 @@ def _library() -> dict[str, str]:
 def judged_again(store: Store) -> list[tuple[Record, list[str]]]:
     """Judge every plan in a folder again, and compare the judge's numbers with the records.
 
-    The judge uses only the data of the problem. Return each judged record together with a list of
-    sentences, one for each number that differs. Records without a plan are not judged.
+    The judge uses only the data of the problem. Return each record together with a list of
+    sentences, one for each number that differs. The list is empty for a record without a plan,
+    because it cannot be judged.
     """
     return [(record, _differences(record, store)) for record in store.records().values()]
 

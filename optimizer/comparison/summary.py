@@ -50,15 +50,16 @@ class MethodSummary:
     label
         Name of the method, followed by its options.
     cells
-        Number of common cells; see `Comparison.common`.
+        Number of common cells; see `Comparison.common`. This is 0 for a method that accepted fewer
+        than half of all cells.
     proven
-        Share of the common cells in which the method's plan is proven optimal by the best bound of
-        any method, or in which the method proves infeasibility.
+        Share of the common cells in which the method's plan is proven optimal by the best known
+        bound, or in which the method proves infeasibility.
     wins
-        Share of the common cells in which no method has a better plan, or in which the method
-        proves infeasibility.
+        Share of the common cells in which no better plan is known, or in which the method proves
+        infeasibility.
     mean_gap
-        Mean relative gap to the best bound of any method. The mean is taken over the common cells
+        Mean relative gap to the best known bound. The mean is taken over the common cells
         in which every method has a gap; methods that never have one are ignored. None if there are
         no such cells.
     largest_gap
@@ -247,7 +248,7 @@ def _columns(row: MethodSummary) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """Format a value as the content of a Markdown table cell."""
+    """Format a value as the content of a table cell."""
     return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
 
 

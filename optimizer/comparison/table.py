@@ -147,7 +147,7 @@ class Comparison(Shown):
         return self._best[record.problem_sha256]
 
     def gap(self, record: Record) -> float | None:
-        """Return the relative gap between a record's objective and the best bound of any method.
+        """Return the relative gap between a record's objective and the best known bound.
 
         The gap is None if the objective or the bound is missing.
         """
@@ -161,7 +161,7 @@ class Comparison(Shown):
         return _distance(record, self.best(record)[0])
 
     def proven(self, record: Record) -> bool:
-        """Return whether the best bound of any method proves that a record's plan is optimal.
+        """Return whether the best known bound proves that a record's plan is optimal.
 
         A gap within the tolerance counts as a proof. Also return True if the record proves that no
         feasible plan exists.
@@ -169,7 +169,7 @@ class Comparison(Shown):
         return record.infeasible or _within(self.gap(record))
 
     def wins(self, record: Record) -> bool:
-        """Return whether a record's plan is as good as the best plan that any method found.
+        """Return whether a record's plan is as good as the best known plan, within the tolerance.
 
         Also return True if the record proves that no feasible plan exists.
         """
@@ -220,7 +220,7 @@ class Comparison(Shown):
 
 
 def without_refuted(record: Record, best: float | None, size: float = 0.0) -> Record:
-    """Remove the claims from a record that the best known plan refutes.
+    """Remove from a record the claims that the best known plan refutes.
 
     The field `error` of the returned record states which claim was refuted.
 

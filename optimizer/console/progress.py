@@ -43,7 +43,8 @@ _shown: set[str] = set()  # kernel modules that were already reported
 def print_progress(progress: Progress) -> None:
     """Print the progress of a solve.
 
-    Nothing is printed if the solve has just begun or if progress has just been printed.
+    Nothing is printed if the solve has just begun, if progress has just been printed, or if only
+    failures are reported.
     """
     print_step(progress.seconds, progress_line(progress))
 
@@ -51,7 +52,8 @@ def print_progress(progress: Progress) -> None:
 def print_step(seconds: float, text: str, plain_seconds: float = PLAIN_INTERVAL_SECONDS) -> None:
     """Print a line about the progress of some work.
 
-    Nothing is printed if the work has just begun or if progress has just been printed.
+    Nothing is printed if the work has just begun, if progress has just been printed, or if only
+    failures are reported.
 
     Parameters
     ----------

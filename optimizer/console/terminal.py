@@ -63,7 +63,7 @@ class _Terminal(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Yield the segments to print. Control characters are escaped in all of them."""
+        """Yield the segments to print. Control characters in text segments are escaped."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else _printable(text), style, control)
 

@@ -37,7 +37,7 @@ def kinds() -> Iterator[Kind]:
 
 
 def names_with(part: str) -> str:
-    """Return a list of the kinds that declare an optional part, for use in error messages.
+    """Return the names of the kinds that declare an optional part, separated by commas.
 
     `part` is the name of a field of `Kind` that may be None.
     """
@@ -45,7 +45,7 @@ def names_with(part: str) -> str:
 
 
 def kind_of(problem: Problem | type[Problem] | str) -> Kind:
-    """Return the kind to which a problem, a problem class or a name belongs.
+    """Return the kind of a problem or of a problem class, or the kind with a given name.
 
     Raises
     ------

@@ -131,7 +131,7 @@ class Chart:
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the complete Vega-Lite description, including the data.
+        """Return the Vega-Lite description, including the data but not the width.
 
         Numbers are rounded to six significant digits; NaN and infinity become null.
         """

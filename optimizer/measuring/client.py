@@ -175,10 +175,10 @@ class Client:
         return self._request(model, number)
 
     def _request(self, model: str, number: int) -> tuple[float, float, float, int]:
-        """Send a request and return three times and the number of generated tokens.
+        """Send a request and return its times and the number of generated tokens.
 
-        The times are those at which the request was sent, the first token arrived and the response
-        ended.
+        The first three items are the times at which the request was sent, the first token arrived
+        and the response ended.
         """
         asked = {
             "model": model,

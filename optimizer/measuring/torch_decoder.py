@@ -1,7 +1,7 @@
 """A dense PyTorch decoder with random weights, which is used only for timing.
 
-The decoder can have any shape that `specopt.instances.checkpoints.model_config` can read. It
-performs the same operations as a trained decoder of the same shape. This module requires torch.
+The shape comes from a model config of a dense decoder without projected embeddings. The decoder
+performs the same operations as a trained decoder of that shape. This module requires torch.
 """
 
 from __future__ import annotations

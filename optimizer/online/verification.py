@@ -625,8 +625,8 @@ class VerificationScheduler(Online):
         state
             Data returned by the method `state`.
         shift_seconds
-            Offset to add to all times, in seconds. The offset is the difference between the current
-            clock and the clock used in the state, read at the same moment.
+            Offset to add to all times, in seconds. This is the reading of the current clock minus
+            the reading at the same moment of the clock used in the state.
 
         Raises
         ------

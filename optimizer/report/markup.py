@@ -71,7 +71,7 @@ def folded(title: str, content: str, is_open: bool = False) -> str:
 def table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
     """Return a sortable HTML table with right-aligned numbers.
 
-    A cell is empty if the row lacks a value for its column.
+    A cell contains a dash if the row lacks a value for its column.
     """
     if not rows:
         return paragraph(f"{caption}: none.")

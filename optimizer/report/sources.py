@@ -65,10 +65,7 @@ def page_of(sources: tuple[str, ...], problems: Sequence[Problem] = ()) -> Page:
 
 
 def _is_result(path: Path) -> bool:
-    """Return whether a file contains a result.
-
-    Files that contain a problem, which may have been passed by mistake, are also recognised.
-    """
+    """Return whether a file contains a result, or a problem that was passed by mistake."""
     data = read_json(path) if path.suffix.lower() == ".json" and path.is_file() else None
     if not isinstance(data, Mapping):
         return False

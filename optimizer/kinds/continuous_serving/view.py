@@ -28,7 +28,7 @@ def print_plan(
 ) -> None:
     """Print the batches of a plan over time.
 
-    If the objective is mean latency, also print the time by which 95 % of the tasks have finished.
+    If the objective is mean latency, also print the latency that 95 % of the tasks do not exceed.
     """
     if problem.objective == "mean_latency":
         line(out, "95 % of tasks", f"within {np.quantile(problem.latencies(plan), 0.95):.6g} s")

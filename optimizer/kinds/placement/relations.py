@@ -42,7 +42,7 @@ def _each(field: str, **changed: Any) -> Change:
 
 
 def _drafter(data: Data, random: Random) -> Data | None:
-    """Add a second drafter with the acceptance rates and drafting places of the first drafter.
+    """Add another drafter with the acceptance rates and drafting places of the first drafter.
 
     Return None if the problem has no drafter.
     """

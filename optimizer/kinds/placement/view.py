@@ -45,8 +45,8 @@ def print_plan(problem: PlacementProblem, plan: PlacementPlan, out: Console) -> 
 def charts(problem: PlacementProblem, plan: PlacementPlan) -> tuple[Chart, ...]:
     """Return one chart of the clients and one chart of the verifiers' units.
 
-    In the first chart, a point represents all clients of a class that have the same source of
-    drafts.
+    In the first chart, a point represents the clients of one class that use the same source of
+    drafts in one group of units.
     """
     terms = problem.evaluate(plan).terms
     rows = [

@@ -59,8 +59,8 @@ def _worst(
     """Return candidates for the worst acceptance rate, and whether they include the worst rate.
 
     A breakpoint is an acceptance rate at which a decoding step is saved. The candidates are the
-    ends of the interval and the rates just below each breakpoint. If tasks have individual rates,
-    or if output lengths are sampled, only the ends are candidates.
+    ends of the interval and the rates just below each breakpoint. Only the ends are candidates if
+    tasks have individual rates, if output lengths are predicted, or if `rounds` is "slowest".
 
     Between two breakpoints, a higher acceptance rate may increase the latency of a plan, because
     Eq. 8 rounds up the number of steps. The worst rate is therefore among the candidates, unless

@@ -136,8 +136,7 @@ def memory(
 ) -> float:
     """Draw a memory size between the needs of one task and K + 1 tasks of the largest size.
 
-    If `feasible` is not set, the memory may be too small
-    even for a single task.
+    If `feasible` is not set, the memory may be too small even for a single task.
     """
     quarters = draw(st.integers(4 if feasible else 0, 4 * K + 4))
     return float(model.parameter_bytes + quarters * model.kv_bytes_per_token * tokens / 4)

@@ -229,7 +229,7 @@ def _round_step(minimum: float) -> float:
 
 
 def charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Chart, ...]:
-    """Return one chart of the pipeline over all decoding steps and one chart of the batches."""
+    """Return one chart of the pipeline over the decoding steps and one chart of the batches."""
     rows: list[Row] = []
     began, last = 0.0, max(steps_per_batch(problem, plan))
     shown = 0
