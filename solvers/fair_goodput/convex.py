@@ -216,8 +216,8 @@ def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float) -> str:
 def utility(cp: Any, log_weights: Floats, g: float, x: Any) -> Any:
     """Return a CVXPY expression that increases with the utility of the rates `x`.
 
-    The expression does not depend on the scale of the weights. A steep utility is replaced by the logarithm of the common rate, because the values of the
-    utility are too small for any tolerance.
+    The expression does not depend on the scale of the weights. A steep utility is replaced by the
+    logarithm of the common rate, because the values of the utility are too small for any tolerance.
     """
     w = np.exp(log_weights - log_weights.max())
     w /= w.sum()

@@ -36,7 +36,7 @@ class VerificationBatchMethod(Method):
 
     A request is hopeless if it would be late even in a batch of its own (c + w_i > d_i - now), or
     if it needs more memory than is available. No feasible batch contains a hopeless request. All
-    methods drop such requests and list them in the statistics.
+    methods list such requests in the statistics, and all except `algorithm-1` drop them.
     """
 
     solves = VerificationBatchProblem

@@ -29,8 +29,8 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     the typical cost of a table. If there is a latency target, they are compared by their capacity
     first. The choice is at least as good as every constant length and as no speculation.
 
-    If the goal is robust, the lower limit of the speed-up is at least 1 at every batch
-    size up to the end of the last range. In addition, no measurement with drafts is slower than no
+    If the goal is robust, the lower limit of the speed-up is at least 1 at every batch size up to
+    the end of the last range. In addition, no measurement with drafts is slower than no
     speculation.
 
     Raises
