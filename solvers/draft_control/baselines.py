@@ -1,4 +1,4 @@
-"""Baselines for `draft-control` that choose the action of every state by one simple rule."""
+"""Baselines for `draft-control`, which choose the action in every state by a simple rule."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Baseline(DraftControlMethod):
 class Myopic(Baseline):
     """Choose the action with the largest N / T in every state (Eq. 13).
 
-    N is the expected number of tokens of an iteration, and T is its expected duration. This ratio
-    is the reward that the learned policy of paper 3 maximises. The rule is not optimal if states
-    differ: iterations on a slow link should be shorter, so that more time remains for fast links.
+    N is the expected number of tokens of an iteration, and T is its duration. Paper 3 trains its
+    policy with this ratio as the reward. The rule is not optimal if states differ: iterations on a
+    slow link should be shorter, so that more time remains for fast links.
     """
 
     name = "myopic"
@@ -54,7 +54,7 @@ class Myopic(Baseline):
 
 @dataclass(frozen=True)
 class BestStatic(Baseline):
-    """Use a single action in all states, namely the best such action.
+    """Use the best single action in all states.
 
     This is the static scheme of paper 3, with the action chosen for the problem's Markov chain.
     """

@@ -33,10 +33,7 @@ class BruteForceControl(DraftControlMethod):
     bytes_per_part = 40.0
 
     def size_of(self, problem: DraftControlProblem) -> float:
-        """Return the number of policies over the recurrent states.
-
-        The result is infinity above the method's limit.
-        """
+        """Return the number of policies over the recurrent states, or infinity above the limit."""
         policies = actions(problem) ** len(problem.recurrent_states)
         return policies if policies <= self.max_size else math.inf
 

@@ -1,5 +1,5 @@
-"""The method `double-q-learning` for `draft-control`. It applies tabular double Q-learning to the
-simulated channel and does not use the model (paper 3, Sec. IV-C).
+"""The method `double-q-learning` for `draft-control`. It learns by tabular double Q-learning on the
+simulated channel, without knowledge of the model (paper 3, Sec. IV-C).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class DoubleQLearning(DraftControlMethod):
     explore_to: Unit = 0.1
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Learn one episode at a time, recording the current plan after each episode."""
+        """Learn from one episode at a time, and evaluate the current plan after each episode."""
         simulation = budget.load("draft_control.simulation")
         lengths, indices = prepared.choices
         shape = 2, prepared.states, prepared.actions

@@ -31,8 +31,8 @@ class LinearProgram(ByProgram, DraftControlMethod):
     The measure of state s and action a is pi(s) x(s, a) >= 0, where pi is the stationary
     distribution. The next state does not depend on the action. Flow balance therefore requires y(s)
     = sum over a of x(s, a) to be the same in every state. The original balance equations are
-    avoided because transition probabilities may be smaller than HiGHS's tolerances. The bound is
-    computed with the optimal rate as the price, and does not rely on HiGHS.
+    avoided because transition probabilities may be smaller than HiGHS's tolerances. The bound uses
+    the rate of the solution as the price of a second, and is valid even if HiGHS is inaccurate.
     """
 
     name = "linear-program"
@@ -45,9 +45,9 @@ class LinearProgram(ByProgram, DraftControlMethod):
     bytes_per_part = 2500.0
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Solve the linear program, then extract the policy and its rate.
+        """Solve the linear program, then extract the policy and the rate of the solution.
 
-        The rate serves as the price of a second.
+        The bound is computed with this rate as the price of a second.
         """
         program = formulate(prepared)
         budget.check()

@@ -81,7 +81,7 @@ def actions(problem: DraftControlProblem) -> int:
 
 
 def first_actions(prepared: Prepared) -> Ints:
-    """Return an array with the action that has the shortest drafts, for every state."""
+    """Return the action with the shortest drafts for every state, with shape (S,)."""
     return np.zeros(prepared.states, np.int64)
 
 
@@ -104,8 +104,8 @@ def certify(
 ) -> Outcome:
     """Return the outcome of a policy, with an upper bound on the rate of any policy.
 
-    The bound is valid at any price. The default price is the optimal rate, at which the bound is
-    tight. `stats` are additional statistics to report.
+    The bound is valid at any price >= 0. The default price is the optimal rate, at which the bound
+    is tight up to rounding. `stats` are additional statistics to report.
     """
     plan, shares = prepared.plan(choice), prepared.shares
     budget.offer(plan)

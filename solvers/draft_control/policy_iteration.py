@@ -17,10 +17,10 @@ from specopt.solvers.method import Outcome
 class PolicyIteration(DraftControlMethod):
     """Alternately compute the rate of a policy and improve the policy at that rate.
 
-    The improved policy uses the best action in every state. The rate never falls. Once no change of
-    an action is an improvement, the policy solves the optimality equation, even in transient
-    states. Relative values do not depend on the action, so the improvement step only compares N -
-    rate T.
+    The improved policy uses the best action in every state. The rate never falls. Once no other
+    action is better, the policy solves the optimality equation, even in transient states. Relative
+    values do not depend on the action, so the improvement step only compares N - rate T, where N is
+    the expected number of tokens and T the duration of an iteration.
     """
 
     name = "policy-iteration"

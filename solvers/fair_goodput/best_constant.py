@@ -33,7 +33,7 @@ class BestConstant(FairGoodputMethod):
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Find the best constant allocation by a greedy algorithm.
 
-        The result is optimal because each additional token of a client gains less than the one
+        The result is optimal because each additional token of a client gains no more than the one
         before.
         """
         offer_first_plan(problem, budget)

@@ -4,9 +4,9 @@ The method optimises a mixture of known rounds, and then adds the round with the
 the prices of the mixture.
 
 The possible long-run rates per second are mixtures, by shares of time, of the rates mu(k) / T(k) of
-each allocation k while it runs. At rates x, the gradient of the common rate defines a price for
-every client. A round with a larger value than x at these prices improves the mixture. The largest
-value of any round bounds the common rate of all mixtures
+each allocation k while it runs. At rates x, the gradient of the logarithm of the common rate
+defines a price for every client. A round with a larger value than x at these prices improves the
+mixture. The largest value of any round bounds the common rate of all mixtures
 (`specopt.solvers.fair_goodput.common_rate`). The best round is found exactly
 (`specopt.solvers.fair_goodput.rounds`), so the proof is also exact.
 """
@@ -138,10 +138,11 @@ class Search:
                 return self.outcome()
 
     def is_one_round(self) -> bool:
-        """Return whether a single round is proven optimal, which needs no mixture.
+        """Return whether a single round is proven optimal, so that no mixture is needed.
 
-        The search starts at the best round so far and moves to the best round at its prices, as
-        long as this increases the common rate.
+        The search starts with the known round that has the largest common rate. It adds the round
+        with the largest value at the prices of the current round, and continues with the better of
+        the two rounds as long as the common rate increases.
         """
         logs = [self.problem.log_common_rate(rates) for rates in self.rates]
         best = int(np.argmax(logs))
@@ -155,9 +156,11 @@ class Search:
                 return False
 
     def is_proven(self, shares: Floats, extra: Floats) -> bool:
-        """Offer a mixture, and return whether it is proven optimal.
+        """Record a mixture, and return whether the best mixture so far is proven optimal.
 
-        The best round at the mixture's dual prices, including those of the minimum rates, is added.
+        `shares` contains the mixture's share of each known round, and `extra` the multipliers of
+        the minimum rates. The round with the largest value at the resulting prices is added to the
+        known rounds. A mixture counts as optimal if the relative gap of its common rate is small.
         """
         problem, budget = self.problem, self.budget
         used = np.flatnonzero(shares)
@@ -179,7 +182,7 @@ class Search:
         """Return the largest value of a round, and an allocation with this value.
 
         `prices` are the prices of the clients' rates. `extra` contains the multipliers of the
-        minimum-rate constraints, which are priced in addition.
+        minimum rates, which are additional prices of the rates beyond the minimum rates.
         """
         # any multipliers prove a bound; with very large ones the bound has no digits
         prices, extra = prices.copy(), np.minimum(extra, MAX_EXTRA / self.least)

@@ -35,9 +35,9 @@ from specopt.solvers.solver_status import termination_of
 BYTES_PER_LINE = 1300.0
 
 FIRST_LINES = 8
-"""Minimum of the initial number of lines per client.
+"""Initial number of lines per client, unless four times an even share of the budget is larger.
 
-The initial number is four times an even share of the budget if that is larger.
+A client has at most as many lines as its cap allows draft tokens.
 """
 
 CLARABEL_DEFAULT = 1e-8
@@ -214,10 +214,10 @@ def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float) -> str:
 
 
 def utility(cp: Any, log_weights: Floats, g: float, x: Any) -> Any:
-    """Return a dimensionless CVXPY expression that increases with the utility of rates.
+    """Return a CVXPY expression that increases with the utility of the rates `x`.
 
-    A steep utility is replaced by the logarithm of the common rate, because the values of the
-    utility are too small for any tolerance.
+    The expression does not depend on the scale of the weights. A steep utility is replaced by the
+    logarithm of the common rate, because the values of the utility are too small for any tolerance.
     """
     w = np.exp(log_weights - log_weights.max())
     w /= w.sum()
@@ -231,7 +231,10 @@ def utility(cp: Any, log_weights: Floats, g: float, x: Any) -> Any:
 
 
 def repaired(region: Region, tokens: Floats, budget_tokens: float) -> Floats:
-    """Return mean draft tokens close to an inexact solution that satisfy all limits exactly."""
+    """Return mean draft tokens that are close to an inexact solution and satisfy all limits.
+
+    If the solution leaves part of the budget unused, tokens are added within the limits.
+    """
     inside = np.clip(tokens, region.least, region.most)
     total = float(inside.sum())
     if total > budget_tokens:
@@ -250,7 +253,7 @@ def price_bound(problem: FairGoodputProblem, region: Region, price: float) -> fl
 
     The bound is the sum over clients of max_s (w U(f(s)) - price s), plus price C.
 
-    Each additional token of a client gains less than the one before. Its best s therefore lies in
+    Each additional token of a client gains no more than the one before. Its best s thus lies in
     the last segment whose gain at the start exceeds the price. The best s is an end of this
     segment, a limit of s, or the point where the slope of the utility equals the price.
     """

@@ -205,7 +205,8 @@ class Market:
 
         Each price is paired with its excess demand. The first price is too low, and the second is
         too high. If demand equals the available tokens at a price that is tried, only that price is
-        returned.
+        returned. `SMALLEST_PRICE` alone is returned if demand does not exceed the available tokens
+        even at this price.
         """
         high, at_high = self.highest, min(0.0, float(self.clients["lo"].sum()) - self.tokens)
         price, factor = high / 4.0, 4.0

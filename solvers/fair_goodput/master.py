@@ -2,10 +2,10 @@
 
 The mixture is the solution of a small concave program.
 
-The program is to maximise the common rate c(x) (`specopt.solvers.fair_goodput.common_rate`) of x =
-V theta over shares theta >= 0 with sum 1, subject to x >= r for clients with a minimum rate r. Let
-p be the gradient of log c at x, e >= 0 multipliers of the minimum-rate constraints, and R = V - r
-1'. Then p and e prove x optimal if no round has a value above 1, V' p + R' e <= 1.
+The program is to maximise the common rate c(x) (`specopt.solvers.fair_goodput.common_rate`). Here,
+x = V theta for shares theta >= 0 with sum 1, subject to x >= r for clients with a minimum rate r.
+Let p be the gradient of log c at x, e >= 0 multipliers of the minimum rates, and R = V - r 1'. Then
+p and e prove x optimal if no round has a value above 1, V' p + R' e <= 1.
 
 A steep utility (fairness g > 1) has a well-behaved dual: maximise sum a_i p_i^(1-1/g) over these
 prices. Here a_i = w_i^(1/g), and the price p_i corresponds to the rate x_i = a_i p_i^(-1/g).
@@ -127,9 +127,10 @@ def best_shares(cost: Floats, rows: Floats, limits: Floats, *free: tuple[float, 
 
 
 def keep_least(rates: Floats, shares: Floats, spare: Floats) -> Floats:
-    """Return shares that reach every minimum rate and change the rates as little as possible.
+    """Return shares that reach every minimum rate while the rates fall as little as possible.
 
-    If `shares` already reach every minimum rate, they are returned unchanged.
+    The largest fraction by which any rate falls is minimised. `shares` are returned unchanged if
+    they already reach every minimum rate, or if no such shares are found.
     """
     if (spare @ shares >= 0.0).all():
         return shares

@@ -37,7 +37,7 @@ class FairGoodputMethod(Method):
     bytes_per_number = 256.0
 
     def size_of(self, problem: FairGoodputProblem) -> float:
-        """Return the number of clients, which measures the size of a problem."""
+        """Return the number of clients."""
         return problem.clients
 
 
@@ -66,9 +66,9 @@ def offer_first_plan(
 ) -> None:
     """Record an initial plan in the budget.
 
-    It is the best plan in which every client drafts the same number of tokens, up to its cap. If
-    there are minimum rates and `region` is specified, the region's plan with the fewest drafts is
-    used instead. Plans that miss a minimum rate are not recorded.
+    It is the best of the constant plans that use one of the `plain_allocations`. If there are
+    minimum rates and `region` is specified, the region's plan with the fewest drafts is used
+    instead. Plans that miss a minimum rate are not recorded.
     """
     is_free = problem.min_goodput is None
     if is_free or region is None:

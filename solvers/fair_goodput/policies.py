@@ -144,7 +144,7 @@ class Gradient(Checked):
     estimate_smoothing
         Smoothing factor eta of the estimated acceptance rate in Eq. 3.
     initial_estimate
-        Initial acceptance rate alpha-hat(0), which the paper does not specify.
+        Initial estimate alpha-hat(0) of the acceptance rate, which the paper does not specify.
     initial_goodput
         Initial goodput X(0), which the paper does not specify.
     """

@@ -61,7 +61,8 @@ def region_of(problem: FairGoodputProblem) -> Region:
     Raises
     ------
     Infeasible
-        If no allocation is allowed. The message names clients and the draft tokens that they need.
+        If no allocation is allowed. The message names clients, and the rates or draft tokens that
+        they need.
     """
     most = problem.max_tokens.astype(np.float64)
     if problem.min_goodput is None:

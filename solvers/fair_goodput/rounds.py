@@ -201,8 +201,8 @@ def constant(problem: FairGoodputProblem, allocation: Ints) -> FairGoodputPlan:
 def plain_allocations(problem: FairGoodputProblem) -> list[Ints]:
     """Return allocations in which every client drafts the same number of tokens, up to its cap.
 
-    The number is floor(C / N). If rates are per second, zero and the powers of two are also
-    included.
+    One allocation uses the number floor(C / N), for C tokens and N clients. If rates are per
+    second, there are also allocations for zero and for the powers of two up to floor(C / N).
     """
     each = problem.budget_tokens // problem.clients
     numbers = {each}

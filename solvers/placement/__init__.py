@@ -14,10 +14,7 @@ from specopt.solvers.placement.refined import Refined
 
 @dataclass(frozen=True)
 class AutoPlacement(Auto):
-    """The default method, which runs `refined`.
-
-    It starts from simple plans and proves an upper bound.
-    """
+    """The default method, `refined`, which starts from simple plans and proves a bound."""
 
     solves = PlacementProblem
     order = (Refined,)

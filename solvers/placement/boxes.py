@@ -1,7 +1,8 @@
 """Boxes, in which upper bounds on the value of a unit are computed.
 
 A box is a range of periods, or of waits and loads, at which a unit runs. The period is the duration
-of a pass, and the load is the demand for passes relative to what the unit can serve.
+of a pass. The load is the fraction of time in which the unit would be busy if every pass served
+only one client; it may exceed 1.
 
 Within a box, the load and the cycle of every option are bounded, and the value of a pattern is
 bounded by a linear program. If batches are full (the unit is always busy), a box is a range of
@@ -93,7 +94,7 @@ def _steps(low: float, high: float) -> list[tuple[float, float]]:
 def _pass_ends(side: Side, fits: int) -> tuple[float, float]:
     """Return the minimum and maximum duration of a pass with at least one client, in seconds.
 
-    `fits` is the maximum number of clients that fit in memory.
+    `fits` is the maximum number of clients on a unit.
     """
     unit, options = side.unit, side.options
     cached = min(fits * options["context"].max(), unit.room / unit.kv)

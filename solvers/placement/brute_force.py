@@ -90,7 +90,8 @@ def _total(prepared: Prepared, state: Use, value: float) -> float:
     """Return the objective value of a state after paying for its draft units.
 
     A state consists of the clients served so far and their use of draft units. The value is -inf if
-    some clients are not served or a pool has too few units.
+    a pool has too few units or a type of draft units does not fit its clients. It is also -inf if a
+    client is not served, unless the objective is "capacity".
     """
     problem = prepared.problem
     used = [0] * len(problem.draft_pools)

@@ -132,7 +132,7 @@ def choose(
     patterns
         Patterns of units, with their values.
     reached
-        Value of the incumbent. Only a choice with a higher value is returned.
+        Value of the incumbent. Patterns that no better choice can use are excluded.
     penalty
         Cost per client that is not served; 0 if all clients must be served.
     """

@@ -64,7 +64,7 @@ def one_by_one(prepared: Prepared) -> Counter[Pattern]:
 
     The next client always belongs to the class with the smallest share of assigned clients. The
     result is empty if some client cannot be assigned. For the objective "capacity", clients are
-    assigned until no unit can serve another client.
+    assigned until the next client does not fit on any unit.
     """
     total, free = sum(prepared.clients), prepared.problem.objective == "capacity"
     size = max(1, total // STEPS)

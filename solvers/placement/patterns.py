@@ -29,8 +29,7 @@ SECONDS_PER_PATTERN = 1e-5
 
 
 Use = tuple[tuple[int, ...], tuple[tuple[int, int, bool, bool], ...]]
-"""The resources that a pattern uses: the number of clients served, by class, and a tuple for every
-type of draft unit in use.
+"""The number of clients served by class, and a tuple for every type of draft units in use.
 
 The tuple contains the index of the type, its number of clients, and two flags. They tell whether
 some client has the largest context of the type, and whether some client has its draft length.
@@ -189,11 +188,11 @@ def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern
 
 
 def widest(prepared: Prepared, pattern: Pattern, draft: int) -> tuple[bool, bool]:
-    """Return whether a pattern has clients with the extreme properties of a type of draft units.
+    """Return whether a pattern reaches the largest context and draft length of a draft type.
 
-    The two results tell whether some client has the largest context of the type, and whether some
-    client has its largest draft length. Only the clients of the pattern that use this type are
-    considered.
+    The two results tell whether some client has the largest context of the type of draft units, and
+    whether some client has its largest draft length. Only the clients of the pattern that use this
+    type are considered.
     """
     of, side = prepared.drafts[draft], prepared.sides[pattern.side]
     ways = [side.ways[option] for option, _ in pattern.entries if side.ways[option].draft == draft]

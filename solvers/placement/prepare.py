@@ -32,7 +32,7 @@ For larger numbers, each type covers a range of client numbers.
 """
 
 RANGE = 1.25
-"""Ratio of the largest to the smallest number of clients that a type of draft units covers.
+"""Maximum ratio of the largest to the smallest number of clients that a draft type covers.
 
 It applies above `EXACT_SIZES` clients per unit.
 """
@@ -281,8 +281,8 @@ class _Builder:
     def _accepted(self, c: int, d: int) -> tuple[list[float], list[float]]:
         """Return acceptance statistics of a class c of clients with drafter d, by draft length.
 
-        They are the probability that all drafts are accepted, and the mean number of tokens per
-        round.
+        They are the probability that all drafts and one more token would be accepted, and the mean
+        number of tokens per round.
         """
         if d < 0:
             return [0.0], [1.0]

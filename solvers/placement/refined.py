@@ -1,4 +1,4 @@
-"""The method `refined` for `placement`, which proves an upper bound for every plan that it returns.
+"""The method `refined` for `placement`, which searches for plans and proves a bound.
 
 If a problem has few patterns of units, all patterns are listed. Otherwise, patterns are generated
 in successively smaller boxes (see `boxes`).
@@ -55,7 +55,7 @@ LEAVES = 200
 NARROW = tuple(
     1.0 + width for width in (0.1, 0.03, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10)
 )
-"""Minimum ratio of the ends of a box, for each round. Narrower boxes are not split."""
+"""Ratio of the ends of a box up to which the box is not split, for each round."""
 
 NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)
 """Fractions of the optimality gap that a listed pattern may lose, in the order of trials.

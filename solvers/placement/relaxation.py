@@ -66,8 +66,8 @@ class Column:
     value
         Largest value of the pattern in its box.
     bound
-        Upper bound on the value, net of dual prices, of all patterns in the box. It is valid at the
-        prices at which this pattern was found.
+        Upper bound on the value, net of the dual prices of the clients, of all patterns in the box.
+        It is valid at the prices at which this pattern was found.
     """
 
     side: int
@@ -166,9 +166,9 @@ class Relaxation:
     def narrow_to(self, narrow: float) -> None:
         """Reduce the width of the boxes to `narrow`, and continue from the patterns in use.
 
-        If the objective depends on rates, the patterns in use are kept. Their values are reduced to
-        the lowest values that are possible in their boxes. For other objectives, all patterns are
-        dropped.
+        If the objective depends on rates and no client or unit is missing, the patterns in use are
+        kept. Their values are reduced to the lowest values that are possible in their boxes.
+        Otherwise, all patterns are dropped.
         """
         objective, kept = self.prepared.problem.objective, []
         for column, _ in self.used if objective in ("goodput", "fair") and not self.missing else ():
@@ -218,8 +218,8 @@ class Relaxation:
     ) -> tuple[float, list[Column]]:
         """Return an upper bound on the net value of one side's patterns, and the best patterns.
 
-        The net value is the value minus the dual prices. One pattern is returned for each of the
-        `most` best boxes.
+        The net value is the value minus the dual prices of the clients. One pattern is returned for
+        each of the `most` best boxes.
         """
         prepared, kernels = self.prepared, self.prepared.kernels
         side = prepared.sides[cover.side]

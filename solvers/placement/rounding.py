@@ -148,7 +148,7 @@ def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int],
 
 
 class Filling:
-    """Moves that add clients to units, or remove clients, such that the value decreases least.
+    """Moves that add clients to units, or remove clients, with the best effect on the value.
 
     The best move of each unit is cached.
 

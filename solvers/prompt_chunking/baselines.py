@@ -46,7 +46,7 @@ def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget
 
 @dataclass(frozen=True)
 class Family(PromptChunkingMethod):
-    """Base class of the methods that search a family of chunkings, such as equal chunks."""
+    """Base class of the methods whose chunks follow a rule, such as equal chunks."""
 
     guarantee = "none; a certified gap"
 
@@ -56,7 +56,7 @@ class Family(PromptChunkingMethod):
 
     @abstractmethod
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
-        """Cut the prompt into chunks of the family, and return the outcome."""
+        """Cut the prompt into chunks by the rule, and return the outcome."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,9 @@ class BestEqual(Family):
 
 @dataclass(frozen=True)
 class Geometric(Family):
-    """Find the best chunks whose sizes form a geometric sequence, over all lengths and ratios.
+    """Use the best chunks found whose sizes form a geometric sequence.
+
+    The search tries numbers of chunks and ratios of the sequence.
 
     If chunks do not queue in the cloud, each optimal chunk is completed just in time. Its size is
     therefore about beta_up / beta_down times the size of the previous chunk.

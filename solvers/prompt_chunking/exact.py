@@ -1,4 +1,4 @@
-"""The method `exact` for `prompt-chunking`, which proves that its plan is optimal.
+"""The method `exact` for `prompt-chunking`. Unless labels run out, its plan is proven optimal.
 
 The method searches over deadlines for the first token. A labelling algorithm over chunk boundaries
 decides whether any plan meets a deadline.

@@ -1,4 +1,4 @@
-"""Throughput that engines lose because draft lengths depend on the batch size, as reported."""
+"""Reported losses of throughput due to draft lengths that depend on the batch size, by load."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The number of ranges is minimal, subject to a maximum relative loss at every batch size. The method
 is an exact dynamic program over batch sizes and choices. It minimises the number of ranges first
-and the sum of losses second. For B batch sizes and C choices, it takes O(B C) time.
+and the sum of losses second. For B batch sizes and C choices, it takes O(B C log C) time.
 """
 
 from __future__ import annotations

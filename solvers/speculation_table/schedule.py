@@ -83,7 +83,7 @@ class Schedule:
 
     @property
     def largest_batch(self) -> int:
-        """Last batch size of the last range, which is the largest batch size of the schedule."""
+        """Largest batch size of the schedule, which is the end of the last range."""
         return self.ranges[-1][1]
 
     def at(self, batch: int) -> int | None:

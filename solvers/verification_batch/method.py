@@ -36,14 +36,14 @@ class VerificationBatchMethod(Method):
 
     A request is hopeless if it would be late even in a batch of its own (c + w_i > d_i - now), or
     if it needs more memory than is available. No feasible batch contains a hopeless request. All
-    methods drop such requests and list them in the statistics.
+    methods list such requests in the statistics, and all except `algorithm-1` drop them.
     """
 
     solves = VerificationBatchProblem
     size_unit = "requests"
 
     def size_of(self, problem: VerificationBatchProblem) -> float:
-        """Return the number of requests, which measures the size of a problem."""
+        """Return the number of requests."""
         return problem.requests
 
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
@@ -69,8 +69,8 @@ def plain_plan(prepared: Prepared) -> VerificationBatchPlan:
 
     Most plans add requests in order of decreasing value per second. The first plan considers all
     requests and skips requests that do not fit. Other plans consider only the requests whose
-    deadline is no earlier than some deadline, and stop at the first request that does not fit. The
-    last plan contains only the most valuable request. The result is empty only if nothing fits.
+    deadline is no earlier than some deadline, and stop at the first request that does not fit. One
+    more plan contains only the most valuable request. The result is empty only if nothing fits.
     """
     values, seconds, memory, rooms, space = prepared.columns_within(SURE)
     with np.errstate(divide="ignore", over="ignore"):

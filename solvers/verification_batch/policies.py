@@ -53,9 +53,9 @@ class Policy:
     name
         Name of the policy, one of `POLICIES`.
     cap_seconds
-        Maximum duration, in seconds, of a batch with more than one request. It does not apply to
-        policies that limit a batch by the deadlines of an epoch. None means no cap for ``fcfs`` and
-        ``slack``, and 0.15 s for the other policies.
+        Maximum duration, in seconds, of a batch with more than one request, unless the deadlines of
+        an epoch limit the batch. None means no cap for ``fcfs`` and ``slack``, and 0.15 s for the
+        other policies.
     defer_seconds
         Lead of a response, in seconds, beyond which its request can wait under ``slack``. None
         means one window plus a margin for bad luck.

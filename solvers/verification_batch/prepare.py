@@ -134,7 +134,7 @@ class Prepared:
 
     @cached_property
     def ends(self) -> Ints:
-        """Ends of the prefixes of the items with at least each distinct room."""
+        """Number of items with at least each distinct room, in order of decreasing room."""
         rooms = self.columns[3]
         return np.flatnonzero(np.append(rooms[1:] != rooms[:-1], True)[: len(rooms)]) + 1
 

@@ -43,8 +43,8 @@ which the rate at the previous position is equivalent.
 SOON = 16.0
 """Time scale of the growth of optimism, in idle rounds.
 
-After about this number of idle rounds without evidence, the optimism about a client grows with the
-square root of the logarithm of their number.
+After about this number of rounds without evidence, the optimism about a client grows with the
+square root of the logarithm of the number of such rounds.
 """
 
 ABSENT, UNHEARD = -1, -2

@@ -63,7 +63,7 @@ have been seen. `is_valued` tells whether patterns are evaluated and kept, or on
 def advance(table, kept):
     """Advance to the next pattern that satisfies all rows, and return whether it exists.
 
-    `table` contains the coefficients of the items, by row. Clients are added one at a time, in
+    `table` [k, r] is the coefficient of item k in row r. Clients are added one at a time, in
     nondecreasing order of items.
     """
     at, left, now = kept.at, kept.left, kept.now
@@ -168,11 +168,10 @@ def keep(options, worth, chosen, counts, kept):
     " Kept)"
 )
 def near(unit, options, trips, rules, sizes, prices, clients, box, kept):
-    """List the integer patterns in a box whose value, net of client prices, may be large.
+    """List every integer pattern in a box whose value, net of client prices, may reach a threshold.
 
-    They are the patterns that may exceed the threshold in `sizes`. With a threshold of -inf, all
-    patterns that fit in memory are listed. Before the first call for a box, the item and the number
-    of entries in `kept.at` must be 0.
+    The threshold is a field of `sizes`. If it is -inf, all patterns that fit in memory are listed.
+    Before the first call for a box, the item and the number of entries in `kept.at` must be 0.
     """
     rows = len(unit.passes) * max(len(unit.beside), 1 + len(LATER))
     count, width = len(options), 3 + rows + sizes.classes

@@ -141,8 +141,8 @@ def verified(plan, e, streams, j, one, now):
 def play(key, plan, begin, end, rounds, tokens, busy):
     """Simulate a plan from time 0 to `end`.
 
-    After time `begin`, the rounds and tokens of every entry and the busy time of every machine are
-    counted. All times are in seconds.
+    From time `begin` on, the rounds and tokens of every entry and the busy time of every machine
+    are counted. All times are in seconds.
     """
     clients, machines = plan.clients.copy(), len(plan.machines)
     n = len(clients)

@@ -318,8 +318,9 @@ A pattern of the box must also finish its passes in time at these periods.
 def pass_rows(unit, options, period, shares, rows, rhs, size):
     """Write the rows of a linear program that limit the work of a pass to the period.
 
-    There is one row for each pair of a linear piece of the verifier and one of the drafter. Return
-    the number of rows written so far.
+    There is one row for each pair of a linear piece of the verifier and one of the drafter. Without
+    a drafter, there is one row for each piece of the verifier. Return the number of rows written so
+    far.
     """
     times = 1.0 if unit.parallel else unit.length
     for i in range(len(unit.passes)):
@@ -504,7 +505,8 @@ def search(
     The search over boxes is best-first. `prices` contains the price of a client by option. The
     boxes in `boxes` together contain every pattern. They are followed by free entries, marked by a
     negative `low`, for the halves of split boxes. The patterns found are written to `columns`,
-    `chosen` and `amounts`. Return an upper bound on all patterns, and the number of patterns found.
+    `chosen` and `amounts`. Return an upper bound on the net value of all patterns, and the number
+    of patterns found.
     """
     count, width = len(options), chosen.shape[1]
     worths, table, rhs = np.empty(count), np.empty((count, width)), np.empty(width)

@@ -106,8 +106,9 @@ def _words(name: int | str) -> str:
 def _unmeasured(tuning: Tuning) -> Iterator[str]:
     """Yield notes on draft lengths that should be measured.
 
-    These are the best unmeasured length between measured lengths and, if the longest measured
-    length is chosen, the next longer length.
+    These are the best unmeasured length below the longest measured length and, if the longest
+    measured length is chosen, the next longer length. A chosen length that was not measured is also
+    reported.
     """
     predictor, goal, loads = tuning.predictor, tuning.goal, tuning.concurrencies
     measured = [length for length in predictor.sweep.draft_lengths if length]

@@ -26,9 +26,11 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     """Return the best schedule for a goal, given predictions of the throughput.
 
     Answers are compared by the (weighted) geometric mean of the speed-up over the loads, including
-    the typical cost of a table. The choice is at least as good as every constant length and as no
-    speculation. If the goal is robust, the lower limit of the speed-up is at least 1 at every batch
-    size up to the end of the last range. In addition, no measurement with drafts is slower than no
+    the typical cost of a table. If there is a latency target, they are compared by their capacity
+    first. The choice is at least as good as every constant length and as no speculation.
+
+    If the goal is robust, the lower limit of the speed-up is at least 1 at every batch size up to
+    the end of the last range. In addition, no measurement with drafts is slower than no
     speculation.
 
     Raises

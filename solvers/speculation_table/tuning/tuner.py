@@ -94,8 +94,9 @@ class Tuner:
         """Build a tuner from the measurements of a sweep.
 
         The tuner may measure the sweep's loads with any draft length up to the longest measured
-        length. If `asking` is true, draft lengths up to the goal's maximum are allowed as well.
-        Without a maximum, sequential drafters may draft up to twice the longest measured length.
+        length. If `asking` is true or the goal allows extrapolation, draft lengths up to the goal's
+        maximum are allowed as well. If `asking` is true and there is no maximum, sequential
+        drafters may draft up to twice the longest measured length.
         """
         if len(sweep.setups) > 1:
             raise InvalidInput(

@@ -75,9 +75,9 @@ class Tuning(Answers):
 
     @property
     def carries(self) -> int:
-        """Number of concurrent requests that the choice serves within the latency target.
+        """Number of concurrent requests that the choice serves within the target and the memory.
 
-        The value is 0 if there is no target.
+        The value is 0 if there is neither a latency target nor a memory limit.
         """
         return next((one.concurrency for one in self.capacity if one.draft_length == self.name), 0)
 

@@ -55,11 +55,11 @@ With this update, MEDIAN times the typical error tracks the median of the errors
 """
 
 SPARE_SHARE = 0.25
-"""Maximum duration of a batch with requests that could wait, relative to the tightest requests.
+"""Maximum duration of a batch that includes requests that could wait.
 
-The value is a fraction of the time allowed to the tightest requests. A request that arrives during
-such a batch waits for that batch and its own batch. With values of 0.33 or more, a class with
-little time is late more often.
+It is given as a fraction of the time allowed to the tightest requests. A request that arrives
+during such a batch waits for that batch and its own batch. With values of 0.33 or more, a class
+with little time is late more often.
 """
 
 TIGHTEST, FOLLOW = 0.01, 0.1
@@ -556,7 +556,7 @@ def calibrate(costs, calibration, work, seconds):
 
 @helper
 def _length(streams, j, lengths):
-    """Draw a log-normal number of tokens, rounded and clipped to 1 and the upper limit."""
+    """Draw a log-normal number of tokens, rounded and clipped to between 1 and the upper limit."""
     return min(
         lengths.most,
         max(1.0, np.rint(lengths.median * math.exp(lengths.sigma * draw_normal(streams, j)))),

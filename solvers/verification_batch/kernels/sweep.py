@@ -40,7 +40,7 @@ ROUNDS = 6
 """Maximum number of rounds of exchanges for a batch."""
 
 GAIN = 1.0 + 1e-12
-"""Minimum factor by which an exchange must increase the value of a batch to be made."""
+"""Minimum factor by which an exchange must appear to increase a value before it is tried."""
 
 
 @helper
