@@ -18,11 +18,11 @@ def shortened(text: str, limit: int) -> str:
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:
-    """Return ", did you mean ...?" if a name is close to an entry of `names`, otherwise an empty
+    """Return " (did you mean ...?)" if a name is close to an entry of `names`, otherwise an empty
     string.
     """
     close = difflib.get_close_matches(str(name), list(names), 1)
-    return f", did you mean {close[0]!r}?" if close else ""
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 MAX_CHARACTERS = 1000

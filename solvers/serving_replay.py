@@ -49,7 +49,7 @@ class ReplaySimulation(Simulation):
         """The mechanism, and the communication time, which is not random."""
         return {
             "mechanism": self.mechanism,
-            "communication": f"{self.communication_seconds:.6g} s of it, not random",
+            "communication": f"{self.communication_seconds:.6g} s per replication, not random",
         }
 
 

@@ -102,7 +102,9 @@ def _is_table(table: object) -> bool:
 def _lengths(name: str, table: object) -> dict[int, float]:
     """Return a table sorted by draft length. In JSON files, the draft lengths are strings."""
     if not isinstance(table, Mapping) or not _is_table(table):
-        raise InvalidInput(f"{name}: expected mean tokens by draft length, got {describe(table)}")
+        raise InvalidInput(
+            f"{name}: expected mean numbers of tokens by draft length, got {describe(table)}"
+        )
     for key in table:
         if not 1 <= int(key) <= MAX_LENGTH:
             raise InvalidInput(f"{name}: expected draft lengths from 1 to {MAX_LENGTH}, got {key}")

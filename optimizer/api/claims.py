@@ -48,7 +48,7 @@ def without_refuted_claims(
         return replace(result, status=status, objective=None, terms={}, gap=None), []
     refuted = []
     if result.status is Status.INFEASIBLE:
-        refuted.append("The file contains a plan, but states that there is none.")
+        refuted.append("The file contains a plan, but states that no plan exists.")
     if report is not None:
         result = replace(result, objective=report.objective, terms=report.terms)
     if result.objective is None:
@@ -62,7 +62,7 @@ def without_refuted_claims(
     if proof.refuted and (problem is not None or not _has_either_sense(kind)):
         refuted.append(
             f"The bound of the file is refuted: it states that {every_plan_has(kind, scale)}"
-            f" {result.bound:.9g}, and this one has {result.objective:.9g}."
+            f" {result.bound:.9g}, but this one has {result.objective:.9g}."
         )
     elif not has_scale and result.bound not in (None, result.objective):
         is_close = math.isclose(result.bound, result.objective, rel_tol=CLOSE)
@@ -133,7 +133,7 @@ def certificate(result: Result, problem: Problem | None = None) -> list[str]:
         said = f"Nothing is proven: {result.method} has no valid bound; another plan may be better"
     else:
         bound = f"{every_plan_has(kind, problem.scale if problem else ())} {result.bound:.9g}"
-        why = f"{bound} and this one has {result.objective:.9g}: {found.objective_label}"
+        why = f"{bound}, and this one has {result.objective:.9g}: {found.objective_label}"
         if result.gap is None:
             said = f"It is not known how much better another plan can be{measure}: {why}"
         elif result.gap == 0.0:

@@ -411,7 +411,7 @@ def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | Non
     if not method.supports_warm_start:
         able = ", ".join(m.name for m in methods(problem) if m.supports_warm_start) or "none"
         raise Unsupported(
-            f"warm_start: method {method.name} cannot use one; methods that can: {able}"
+            f"warm_start: method {method.name} cannot use a warm start; methods that can: {able}"
         )
     plan = warm_start.plan if isinstance(warm_start, Result) else warm_start
     if not isinstance(plan, problem.plan_type):
@@ -469,7 +469,7 @@ def _judged(
         )
         wrong = None
         if termination is Termination.INFEASIBLE:
-            wrong = f"a plan, and a proof that there is none: {explanation}"
+            wrong = f"a plan, but also a proof that none exists: {explanation}"
             termination, explanation = Termination.EXHAUSTED, None
         elif proof.refuted:
             wrong = f"the bound {outcome.bound!r}, but its plan has {objective!r}"

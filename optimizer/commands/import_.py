@@ -44,7 +44,9 @@ class Import:
     runtimes: RuntimesFile = None
     set_: Replacements = None
     format_: str | None = option(
-        "F", "azure, burstgpt, mooncake, bailian, vidur or csv; default: recognised.", "--format"
+        "F",
+        "Format: azure, burstgpt, mooncake, bailian, vidur or csv; default: recognised.",
+        "--format",
     )
     column: list[str] | None = option(
         "KEY=NAME", "A column of a CSV file; KEY: arrival, input, output."
@@ -64,7 +66,7 @@ def import_(given: Import) -> None:
     if by_time and (given.start is not None or given.tasks is not None):
         raise InvalidInput(
             "--from-seconds and --to-seconds select rows by time, --start and --tasks by number;"
-            " use one of the two"
+            " use only one of these pairs"
         )
     if given.tasks == 0:
         raise InvalidInput("--tasks: expected an integer >= 1, got 0")

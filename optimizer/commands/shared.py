@@ -184,7 +184,7 @@ Output = Annotated[
 EngineVersion = Annotated[
     str | None,
     option_info(
-        "V", "Version of the engine; required for tensorrt-llm, where keys changed their meaning."
+        "V", "Version of the engine; required for tensorrt-llm, whose keys changed their meaning."
     ),
 ]
 Seed = Annotated[int, option_info("N", "Seed of all random numbers.", parser=count)]

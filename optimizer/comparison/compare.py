@@ -200,7 +200,7 @@ def _submitted(submit: Submit, cell: Cell) -> Future[Record]:
     except RuntimeError as error:
         why = f"{type(error).__name__}: {error}"
         raise InvalidInput(
-            f"executor: accepts no more cells ({why}); records saved in a folder are not lost"
+            f"executor: no more cells are accepted ({why}); records saved in a folder are not lost"
         ) from error
 
 

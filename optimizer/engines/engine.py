@@ -101,8 +101,8 @@ def tail(schedule: Schedule) -> str:
     The note applies to engines that use the last draft length for such batches.
     """
     return (
-        f"batches beyond {schedule.largest_batch} carry the last draft length,"
-        f" {schedule.ranges[-1][2]}, on: limit the engine's batch, or measure larger ones"
+        f"batches beyond {schedule.largest_batch} use the last draft length,"
+        f" {schedule.ranges[-1][2]}; limit the engine's batch, or measure larger ones"
     )
 
 
@@ -110,4 +110,4 @@ def other_rules(known: str, version: str | None) -> tuple[str, ...]:
     """Return a note if the rules of a version may differ from the rules of the known version."""
     if version is None or version == known:
         return ()
-    return (f"the rules are those of {known}; {version} may have others: check its documentation",)
+    return (f"the rules are those of {known}; {version} may have others; check its documentation",)

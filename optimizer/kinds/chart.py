@@ -24,7 +24,7 @@ from specopt.models.reading import StrPath
 Row = Mapping[str, Any]
 Spec = Mapping[str, Any]
 
-MISSING = "pictures need vl-convert-python: pip install 'specopt[plot]'"
+MISSING = "pictures need vl-convert-python; run pip install 'specopt[plot]'"
 
 FORMS = ("png", "pdf", "svg")
 """Formats of picture files."""
@@ -277,7 +277,11 @@ def points(title: str, note: str, rows: Sequence[Row], **encoding: Any) -> Chart
 
     The note states how many rows are omitted.
     """
-    left_out = f" The first {MAX_MARKS:,} of {len(rows):,}." if len(rows) > MAX_MARKS else ""
+    left_out = (
+        f" Only the first {MAX_MARKS:,} of {len(rows):,} are shown."
+        if len(rows) > MAX_MARKS
+        else ""
+    )
     mark = {"type": "point", "filled": True, "size": 60, "opacity": 0.75, "tooltip": TOOLTIP}
     return Chart(
         title=title, note=note + left_out, rows=rows[:MAX_MARKS], spec=layer(mark, **encoding)
@@ -336,13 +340,13 @@ def timeline(
 ) -> Chart:
     """Return a chart like `gantt`, with sliders for zooming in by a factor of up to `closest`."""
     end = max(row["end (s)"] for row in rows)
-    start = f"place * ({end!r} - {end!r} / zoom)"
+    start = f"position * ({end!r} - {end!r} / zoom)"
     ends = {
         "domainMin": {"expr": start},
         "domainMax": {"expr": f"{start} + {end!r} / zoom"},
         "nice": False,
     }
-    sliders = [_slider("zoom", 1, 1, closest, 1), _slider("place", 0, 0, 1, 0.002)]
+    sliders = [_slider("zoom", 1, 1, closest, 1), _slider("position", 0, 0, 1, 0.002)]
     bars = _bars(
         rows,
         lane,
@@ -352,7 +356,7 @@ def timeline(
     )
     return Chart(
         title=title,
-        note=f"{note} Zoom in, then move the place.",
+        note=f"{note} Zoom in, then move the position.",
         rows=rows,
         spec={"params": sliders, **bars},
     )

@@ -129,7 +129,9 @@ class Client:
         asked = sum(map(len, done)) + len(failures)
         if not all(done) or len(failures) > self.failures * asked:
             failed = f"{len(failures)} of {asked} requests failed"
-            raise ServerFailed(f"at concurrency {concurrency}: {failed}, the first: {failures[0]}")
+            raise ServerFailed(
+                f"at concurrency {concurrency}: {failed}, the first with: {failures[0]}"
+            )
         first, last = max(one[0][1] for one in done), min(one[-1][2] for one in done)
         if first >= last:
             raise ServerFailed(

@@ -668,7 +668,8 @@ class GoodputScheduler(Online):
             late = found.last_round - _OPEN_ROUNDS < one.number <= found.last_round
             if not late or one.number in scheduler._rounds:
                 raise InvalidInput(
-                    f"{where}.number: expected another round, got {describe(one.number)}"
+                    f"{where}.number: expected a recent round that occurs once, got"
+                    f" {describe(one.number)}"
                 )
             base.distinct(f"{where}.clients", one.clients)
             scheduler._rounds[one.number] = one

@@ -142,7 +142,7 @@ def _attempt(
         from hypothesis import strategies as st
     except ModuleNotFoundError:
         raise MissingDependency(
-            "check_solver needs hypothesis: pip install 'specopt[testing]'"
+            "check_solver needs hypothesis; run pip install 'specopt[testing]'"
         ) from None
     from specopt.testing.strategies import problems
 

@@ -50,8 +50,8 @@ def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
     line(
         out,
         "misfit",
-        f"measured times {lowest:+.1%} to {highest:+.1%} off the predicted, with rows held out"
-        " as well",
+        f"measured times differ by {lowest:+.1%} to {highest:+.1%} from predictions, including"
+        " held-out rows",
     )
     if fit.cross_validation is not None:
         line(out, "form", fit.cross_validation.reason)
@@ -172,7 +172,8 @@ def print_fitted(found: dict[str, Any], out: Console) -> None:
     line(
         out,
         "rounds",
-        f"{found['rounds']:,}, a third of them held out; {found['dropped']:,} dropped as too short",
+        f"{found['rounds']:,}, a third of them held out; {found['dropped']:,} dropped because they"
+        " are too short",
     )
     line(out, "longest draft", f"{found['problem']['max_draft_tokens']} tokens")
     line(

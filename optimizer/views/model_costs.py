@@ -143,7 +143,7 @@ def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> N
         )
         line(out, f"{head.kind} head", size)
     if config.vision_parameters is not None:
-        line(out, "vision", f"{config.vision_parameters:,} parameters beside the decoder")
+        line(out, "vision", f"{config.vision_parameters:,} parameters outside the decoder")
     for tokens in (1, 4, 16, 64) if exact["reads"] and config.reads.experts else ():
         low, high = config.reads.limits(tokens)
         read = (

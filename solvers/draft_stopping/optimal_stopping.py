@@ -26,7 +26,7 @@ class OptimalStopping(DraftStoppingMethod):
     guarantee = (
         "optimal for one class with one rate; otherwise none: may be slower than a fixed window"
     )
-    complexity = "as belief"
+    complexity = "same as belief"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Solve by backward recursion at increasing prices, with a single acceptance rate."""

@@ -19,7 +19,9 @@ class OnePlace(SimplePlacement):
 
     place: ClassVar[Place]
     source = "own; what deployments without a planner do"
-    guarantee = "none; no plan if a class has no such place, or if there are too few units"
+    guarantee = (
+        "none; finds no plan if a class cannot draft in this place or if there are too few units"
+    )
     complexity = "O(options x log clients) evaluations of a unit"
 
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:
@@ -57,7 +59,7 @@ class GreedyPlacement(SimplePlacement):
 
     name = "greedy"
     source = "own"
-    guarantee = "none; no plan if clients remain when no unit can serve another client"
+    guarantee = "none; finds no plan if clients remain when no unit can serve another client"
     complexity = "O(clients x units x options) evaluations of a unit"
 
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:

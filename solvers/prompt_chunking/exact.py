@@ -98,7 +98,7 @@ class ExactChunking(SearchingMethod):
     takes = (
         at_most(
             MAX_ENTRIES,
-            "places where a chunk may end times GPUs",
+            "positions where a chunk may end times GPUs",
             lambda method, problem: places(problem) * problem.pipeline_length,
             PromptChunkingMethod.size_hint,
         ),

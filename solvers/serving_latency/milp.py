@@ -488,7 +488,7 @@ def state(
     clashes = (one.clash(None, problem) for one in (*Milp.serves, *Milp.forms))
     reason = next(filter(None, clashes), None)
     if reason:
-        raise Unsupported(f"formulation: the problem has {reason}")
+        raise Unsupported(f"formulation: a problem with {reason} is not supported")
     options = [one for one in able(problem, Prepared) if mechanism in (None, one.mechanism)]
     if not options:
         raise InvalidInput(

@@ -66,7 +66,7 @@ class EarliestDeadlineFirst(InOrder):
     """
 
     name = "edf"
-    source = "a standard of real-time scheduling"
+    source = "a standard rule of real-time scheduling"
 
     def order(self, problem: VerificationBatchProblem) -> Iterable[int]:
         """Return the requests in order of deadline; ties are broken by index."""

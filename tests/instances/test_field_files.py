@@ -68,7 +68,7 @@ def test_speculators_performance() -> None:
         ("HumanEval", 12, 3, 1980.0, None),
         ("HumanEval", 75, 3, 5650.0, None),
     ]
-    assert "their rate times their latency" in " ".join(
+    assert "rate times latency" in " ".join(
         read_sweeps([f"{FIELD / 'speculators-perf_results.csv'}@3"]).notes
     )
     with pytest.raises(InvalidInput, match="line 2, draft_length: the file does not contain it"):
@@ -129,7 +129,7 @@ def test_acceptance_table_of_speculators() -> None:
     found = rates("speculators-acceptance.csv", "HumanEval")
     assert found.rates == pytest.approx([0.85, 0.70 / 0.85, 0.55 / 0.70])
     assert found.reached is not None and found.reached[0] == 12000.0
-    with pytest.raises(InvalidInput, match="one subset of HumanEval, qa, got none; select"):
+    with pytest.raises(InvalidInput, match="one of the subsets HumanEval, qa, got none; select"):
         rates("speculators-acceptance.csv")
 
 
@@ -151,13 +151,13 @@ def test_profile_of_modelopt(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("sglang-metrics.txt", "expected throughput, got acceptance: give it to --acceptance"),
+        ("sglang-metrics.txt", "expected throughput, got acceptance; use it with --acceptance"),
         ("speculators-acceptance.csv", "expected throughput, got acceptance"),
         ("speculation_profile.json", "expected throughput, got acceptance"),
-        ("llama-bench.csv", "got times of passes: give it to `specopt plan --runtimes`"),
+        ("llama-bench.csv", "got times of passes; use it with `specopt plan --runtimes`"),
         (
             "vllm-bench-k7-failed.json",
-            "requests of every run failed: run the benchmark again",
+            "every run has failed requests; run the benchmark again",
         ),
     ],
 )

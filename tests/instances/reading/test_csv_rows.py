@@ -69,7 +69,7 @@ def test_malformed_rows_name_their_line(tmp_path: Path, data: bytes, message: st
 )
 def test_columns_that_are_not_there_once(header: str, often: str) -> None:
     """Tests that a column that is missing or there twice is refused."""
-    message = re.escape(f"f.csv: line 1: expected one column 'a', the header {often}")
+    message = re.escape(f"f.csv: line 1: expected exactly one column 'a', but the header {often}")
     with pytest.raises(InvalidInput, match=message):
         CsvFile(Lines(io.StringIO(header), "f.csv")).need("a")
 

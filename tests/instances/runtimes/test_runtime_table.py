@@ -104,7 +104,7 @@ def test_rows_that_differ_are_told(tmp_path: Path) -> None:
         (b"tokens,seconds\n", "expected at least one row below the header"),
         (
             b"tokens,time\n1,2\n",
-            "line 1: expected one column 'seconds', the header has tokens, time",
+            "line 1: expected exactly one column 'seconds', but the header has tokens, time",
         ),
         (b"tokens,seconds\n1,nan\n", "line 2, seconds: expected a time >= 0, got 'nan'"),
         (b"tokens,seconds\n1,-1\n", "line 2, seconds: expected a time >= 0, got '-1'"),

@@ -141,13 +141,13 @@ def test_malformed_rows_name_their_line(path: Path, row: bytes, message: str) ->
     [
         (
             b'{"timestamp": 0, "input_length": 5',
-            "line 2: expected one JSON object, no key twice, got",
+            "line 2: expected one JSON object with unique keys, got",
         ),
         (b"[1, 2]", "line 2: expected one JSON object"),
         (b"[" * 100_000, "line 2: expected one JSON object"),
         (
             b'{"timestamp": 0, "timestamp": 0, "input_length": 5, "output_length": 5}',
-            "no key twice",
+            "unique keys",
         ),
         (
             b'{"timestamp": 0, "input_length": 5}',
@@ -229,7 +229,11 @@ def test_malformed_objects_name_their_line(path: Path, line: bytes, message: str
             HEADER.strip() + b",arrived_at,num_prefill_tokens,num_decode_tokens\n",
             "line 1: .*vidur and csv",
         ),
-        ("azure", BURSTGPT, "line 1: expected one column 'TIMESTAMP', the header has Timestamp,"),
+        (
+            "azure",
+            BURSTGPT,
+            "line 1: expected exactly one column 'TIMESTAMP', but the header has Timestamp,",
+        ),
         ("mooncake", AZURE_2023, "line 1: expected one JSON object"),
     ],
 )

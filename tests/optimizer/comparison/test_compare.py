@@ -150,7 +150,7 @@ def test_a_folder_that_cannot_be_written_is_one_message(
 ) -> None:
     """Tests that a folder below a file, and a full disk, are refused with the reason."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match="cannot be made"):
+    with pytest.raises(InvalidInput, match="cannot be created"):
         compare(QUICK, small(1), folder=tmp_path / "file" / "out")
 
     def full(*_: object) -> int:
@@ -294,6 +294,6 @@ def test_an_executor_that_takes_no_more_is_one_message() -> None:
     executor.shutdown()
     with pytest.raises(
         InvalidInput,
-        match=r"executor: accepts no more cells .*RuntimeError: cannot schedule new futures",
+        match=r"executor: no more cells are accepted .*RuntimeError: cannot schedule new futures",
     ):
         compare(QUICK, small(1), executor=executor)
