@@ -133,7 +133,7 @@ def certificate(result: Result, problem: Problem | None = None) -> list[str]:
         said = f"Nothing is proven: {result.method} has no valid bound; another plan may be better"
     else:
         bound = f"{every_plan_has(kind, problem.scale if problem else ())} {result.bound:.9g}"
-        why = f"{bound}, and this one has {result.objective:.9g}: {found.objective_label}"
+        why = f"{bound} and this one has {result.objective:.9g}: {found.objective_label}"
         if result.gap is None:
             said = f"It is not known how much better another plan can be{measure}: {why}"
         elif result.gap == 0.0:

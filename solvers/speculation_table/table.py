@@ -293,7 +293,7 @@ def _sizes(
         return requests, drafts
     if extrapolate:
         notes.append(
-            f"the table extrapolates beyond the measured range ({runtimes.measured}), where the"
+            f"the table is extrapolated beyond the measured range ({runtimes.measured}), where the"
             " limits do not hold"
         )
         return requests, drafts

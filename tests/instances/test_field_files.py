@@ -113,7 +113,7 @@ def test_gauges_of_sglang(tmp_path: Path) -> None:
     found = rates("sglang-metrics.txt")
     assert len(found.rates) == 5
     assert found.expected_tokens(5)[-1] == pytest.approx(2.57)
-    assert "one rate" in found.notes[0]
+    assert "same rate" in found.notes[0]
     path = tmp_path / "metrics.txt"
     text = (FIELD / "sglang-metrics.txt").read_text()
     path.write_text(text.replace("0.314", "0.9"))

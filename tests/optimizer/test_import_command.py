@@ -115,7 +115,7 @@ def test_named_columns(cli: CommandLine) -> None:
         (f"{SERVING} --param pear=3", "--param pear"),
         (f"{SERVING} --set colour=red", "colour: unknown field"),
         (f"{SERVING} --set snr=[1.0]", "snr"),
-        (f"{SERVING} --format vidur", "line 1: expected one column 'arrived_at'"),
+        (f"{SERVING} --format vidur", "line 1: expected exactly one column 'arrived_at'"),
         (f"{SERVING} --format xml", "format: expected one of azure, burstgpt, mooncake"),
         (f"{SERVING} --column arrival", "--column: expected name=value"),
         (f"{SERVING} --column when=t", "columns: expected keys among"),

@@ -59,7 +59,7 @@ def test_a_violating_plan_is_no_result(problem: DraftAllocationProblem) -> None:
     was saved.
     """
     assert solve(problem, Careless(tokens=5)).objective is not None
-    with pytest.raises(InternalError, match="sum to 6, but the budget is 5") as error:
+    with pytest.raises(InternalError, match="the sum is 6, but the budget is 5") as error:
         solve(problem, Careless(tokens=6, bound=9.0))
     case = saved_case(str(error.value))
     assert case["plan"] == {"draft_tokens": [6, 0, 0]}

@@ -81,7 +81,8 @@ def test_sums_over_layers(tmp_path: Path) -> None:
         read(tmp_path, LAYERS, **columns, repeat=0)
     many = b"layer,tokens,time_us\n" + b"".join(b"%d,%d,1\n" % (i, i) for i in range(7100))
     with pytest.raises(
-        InvalidInput, match=r"sum-over: expected a column with few values, got 7,100 in 'layer'"
+        InvalidInput,
+        match=r"sum-over: expected a column with few values, got 7,100 values in 'layer'",
     ):
         read(tmp_path, many, **columns)
 
