@@ -110,7 +110,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: specopt.compare(["auto"], []), "problems: expected at least one, got none"),
     (
         lambda: specopt.compare([], [allocation()]),
-        "methods: none of them can solve any of the problems",
+        "methods: no method can solve any of the problems",
     ),
     (lambda: specopt.compare(["auto"], ["x"]), "problems[0]: expected a problem, got str"),
     (

@@ -20,7 +20,7 @@ MEASURE = {
         "--link MBITS,RTT_MS, as iperf3 and ping between the two machines measure it"
     ),
     "message_overhead_seconds": (
-        "--set message_overhead_seconds=S, of small messages one after another"
+        "--set message_overhead_seconds=S, measured with consecutive small messages"
     ),
     "background_tokens": (
         "--set background_tokens=N, mean tokens of other devices in a batch of the verifier"

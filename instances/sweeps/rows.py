@@ -220,9 +220,9 @@ class Rows:
             settled is None and (run.acceptance_length or 1.0) > 1.0
         ):
             expected = (
-                "drafts, as the file counts them"
+                "a draft length, because the file counts drafts"
                 if settled is None
-                else f"{settled}, as the file says"
+                else f"{settled}, as in the file"
             )
             got = "none" if given is None else given
             error = run.fields.refuse("draft_length", expected, got)

@@ -234,7 +234,7 @@ def _turns(
             return better("device", others, **{name: value(seconds)})
 
         turn = _last(holds, MIN_SECONDS, MAX_SECONDS)
-        best, end = ("not even best at", MIN_SECONDS) if turn is None else ("best up to", turn)
+        best, end = ("not best even at", MIN_SECONDS) if turn is None else ("best up to", turn)
         line = f"Drafting on the devices is {best} {form.format(f'{1e3 * end:.3g}')}"
         return name, turn, f"{line}; the present value is {1e3 * now:.3g} ms."
 
@@ -262,8 +262,10 @@ def _turns(
         rate = _last(useless, 0.01, 1.0)
         own = of.accepted(drafter.name, problem.max_draft_tokens)
         same = rate_that_yields(1.0 + float(np.cumprod(own[:-1]).sum()), len(own) - 1)
-        verdict = "at any" if rate is None else "at no" if rate == 1.0 else f"from {rate:.2f} on as"
-        line = f"Drafts pay off {verdict} acceptance rate; the present rate is {same:.2f}."
+        verdict = (
+            "at any rate" if rate is None else "at no rate" if rate == 1.0 else f"above {rate:.2f}"
+        )
+        line = f"Drafts pay off {verdict} of acceptance; the present rate is {same:.2f}."
         yield "acceptance_rate", None if rate == 1.0 else rate, line
 
 

@@ -30,7 +30,7 @@ class Import:
 
     trace: Path = argument("TRACE", "A file of requests: CSV or JSON lines.")
     kind: str = required(
-        "KIND", "serving-latency, continuous-serving or verification-batch.", "--as"
+        "KIND", "Kind: serving-latency, continuous-serving or verification-batch.", "--as"
     )
     tasks: int | None = option("N", "Number of rows to use; default: all from --start on.")
     start: int | None = option("N", "First row, counted from 0 without dropped rows.")

@@ -83,8 +83,8 @@ class Plan:
     )
     for_: str = required(
         "KIND|ENGINE",
-        "serving-latency, verification-batch, prompt-chunking, fair-goodput or placement; vllm,"
-        " sglang, tensorrt-llm or llama.cpp.",
+        "Kind: serving-latency, verification-batch, prompt-chunking, fair-goodput or placement; or"
+        " engine: vllm, sglang, tensorrt-llm or llama.cpp.",
         "--for",
     )
     trace: Path | None = option("FILE", "Trace of requests, in a format that import accepts.")
@@ -409,8 +409,8 @@ def _unknown(
     rate = max(RATE, pays or 0.0)
     rates = PositionAcceptance.constant(rate, PRICED[0], max(rate, PRICED[1]))
     worth = {str(one): made(rates).worth(times, one) for one in PRICED}
-    text = "pays at no acceptance" if pays is None else f"pays above {pays:.2f}"
-    text += f"; planned at {rate:.2g}" + "".join(
+    text = "drafts pay off at no rate" if pays is None else f"drafts pay off above {pays:.2f}"
+    text += f"; {rate:.2g} is assumed" + "".join(
         f", {speedup:.2f}x at {one}" for one, speedup in worth.items()
     )
     known = {"acceptance": {"break_even": pays, "planned": rate, "speedup": worth}}

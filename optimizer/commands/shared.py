@@ -285,7 +285,7 @@ def exit_code(result: Result) -> int:
 def check_target(target: Path | None, *sources: Path | None) -> None:
     """Reject a target that cannot be written or is one of the sources, before any work is done."""
     if target is not None and target.is_dir():
-        raise InvalidInput(f"{target}: cannot be written (is a directory)")
+        raise InvalidInput(f"{target}: cannot be written (it is a directory)")
     if target is None or not is_replaced(target):
         return
     folder = Path(os.path.realpath(target)).parent

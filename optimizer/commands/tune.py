@@ -44,7 +44,7 @@ class Tune:
         "Measured throughput: CSV, or output of vllm bench serve or sweep, GuideLLM or SGLang"
         " bench_serving. Write FILE@K or FILE@none if a file does not contain the draft length.",
     )
-    engine: str = option("E", "vllm, sglang, tensorrt-llm or llama.cpp.", default="vllm")
+    engine: str = option("E", "Engine: vllm, sglang, tensorrt-llm or llama.cpp.", default="vllm")
     engine_version: EngineVersion = None
     max_batch: int | None = option("B", "Maximum batch size; default: the largest measured.")
     max_length: int | None = option("K", "Maximum draft length; default: the longest measured.")

@@ -244,7 +244,7 @@ def cells_of(
                 cell = Cell.of(name, problem, method, time_limit, gap, seed, sources(type(method)))
                 cells.setdefault(cell.key, cell)
     if not cells:
-        raise InvalidInput("methods: none of them can solve any of the problems")
+        raise InvalidInput("methods: no method can solve any of the problems")
     return list(cells.values())
 
 

@@ -46,7 +46,7 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
                 " data-parallel attention"
             ),
             (
-                "a batch counts as the next captured CUDA graph size: capture the last size of"
+                "a batch counts as the next captured CUDA graph size; capture the last size of"
                 " every range but the last"
                 f" ({', '.join(str(high) for _, high, _ in schedule.ranges[:-1])})"
             ),

@@ -267,7 +267,9 @@ def _does_not_fit(
         return f"the model has only {places} positions"
     needed = work.memory_bytes(config, value_bytes)
     if free is not None and needed > MEMORY_SHARE * free:
-        return f"the pass needs about {_gigabytes(needed)}, too much for {_gigabytes(free)}"
+        return (
+            f"the pass needs about {_gigabytes(needed)}, too much for the free {_gigabytes(free)}"
+        )
     return None
 
 

@@ -107,7 +107,7 @@ def check_problem(
     """
     plan, best = planned(solver, problem), solve(problem)
     if planned(solver, problem) != plan:
-        raise NotConformant("gives two answers to one problem", problem)
+        raise NotConformant("gives two answers to the same problem", problem)
     if plan is None:
         if best.plan is not None:
             raise NotConformant(

@@ -182,7 +182,7 @@ def print_fitted(found: dict[str, Any], out: Console) -> None:
         f"{found['false_reject']:.1%} of accepted tokens are predicted rejected",
     )
     line(out, "misses", f"{found['false_accept']:.1%} of first rejections are predicted accepted")
-    line(out, "area", f"{found['area']:.3f} under the curve")
+    line(out, "area", f"{found['area']:.3f} under the ROC curve")
     view = table("  rule", "model", "held-out rounds", "vs. the fixed window", left=1)
     for one in found["rules"]:
         low, high = one["gain_interval"]

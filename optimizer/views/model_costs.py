@@ -148,7 +148,7 @@ def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> N
         low, high = config.reads.limits(tokens)
         read = (
             f"{config.reads.bytes(tokens):,.0f} bytes of weights with uniform routing, {low:,.0f}"
-            f" to {high:,.0f} in all"
+            f" to {high:,.0f} with any routing"
         )
         line(out, f"{tokens} tokens read", read)
     if config.dense is not None and not config.projected:
@@ -156,7 +156,7 @@ def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> N
         line(
             out,
             "cost model",
-            f"`exact` in a problem leaves out biases, norms and positions: {less:,} parameters",
+            f"`exact` in a problem omits biases, norms and positions, {less:,} parameters",
         )
     for note in config.notes:
         line(out, "note", note)

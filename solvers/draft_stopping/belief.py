@@ -26,7 +26,7 @@ class Belief(DraftStoppingMethod):
     name = "belief"
     exact = True
     source = "own"
-    guarantee = "optimal; with many scores and tokens within the gap that it reports"
+    guarantee = "optimal; within the reported gap if there are many scores and tokens"
     complexity = "O(L B P log P) a price, for P pieces of the value"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:

@@ -89,7 +89,7 @@ class ExactChunking(SearchingMethod):
     source = (
         "own; paper 4, Sec. 3.3, dominance between states of the pipeline, bounds from both ends"
     )
-    guarantee = "optimal, unless it needs more than max_labels labels: then a certified gap"
+    guarantee = "optimal; a certified gap if more than max_labels labels are needed"
     complexity = (
         "O(B^2 P) per deadline over B boundaries if the bounds suffice; exponential at worst"
     )

@@ -81,7 +81,7 @@ class Threshold(VerificationBatchMethod):
         " HiGHS"
     )
     guarantee = "optimal"
-    complexity = "O(n^2) for the bounds; integer programs of what is left, exponential at worst"
+    complexity = "O(n^2) for the bounds; exponential at worst for the remaining integer programs"
     supports_warm_start = True
     polished: ClassVar[int] = 6
     core: ClassVar[int] = 15

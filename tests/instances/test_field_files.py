@@ -100,7 +100,7 @@ def test_passes_of_llama_bench() -> None:
     at = (tables["verify"].x[:, 0] == 16) & (tables["verify"].cached == 4096)
     assert tables["verify"].seconds[at] == pytest.approx([0.0684608])
     with pytest.raises(
-        InvalidInput, match=r"one model each for draft, got prompts of draft.gguf, t"
+        InvalidInput, match=r"one model for each of draft, got prompts of draft.gguf, t"
     ):
         columns_by_model(path, ("draft",))
     assert columns_by_model(FIELD / "speculators-acceptance.csv", ("draft",)) is None
@@ -180,7 +180,7 @@ def test_failed_requests_of_the_only_runs_with_drafts_are_named(
 
 def test_the_caller_and_the_file_are_both_named() -> None:
     """Tests that a draft length that contradicts the file is named with its source."""
-    with pytest.raises(InvalidInput, match=r"expected 7, as the file says, got 3, from .*txt@3"):
+    with pytest.raises(InvalidInput, match=r"expected 7, as in the file, got 3, from .*txt@3"):
         rows("vllm-bench-serve-console.txt@3")
 
 

@@ -153,7 +153,7 @@ def test_an_unknown_acceptance_is_a_range(tmp_path: Path, cli: CommandLine) -> N
     assert data["values"][0]["name"] == "acceptance"
     known = data["acceptance"]
     assert data["values"][0]["text"].startswith(
-        f"pays above {known['break_even']:.2f}; planned at 0.7"
+        f"drafts pay off above {known['break_even']:.2f}; 0.7"
     )
     assert known["speedup"]["0.5"] < known["speedup"]["0.9"]
     rates = tmp_path / "rates.json"

@@ -175,10 +175,10 @@ def test_what_the_file_does_not_say_comes_from_the_caller(tmp_path: Path) -> Non
     mixed = write(tmp_path / "mixed.json", vllm(4, 80.0), vllm(4, 90.0, 3, model_id="another"))
     with pytest.raises(InvalidInput, match=re.escape(NO_LENGTH)):
         read_sweep(mixed)
-    with pytest.raises(InvalidInput, match="draft_length: expected 3, as the file says, got 5"):
+    with pytest.raises(InvalidInput, match="draft_length: expected 3, as in the file, got 5"):
         read_sweep(drafted, draft_length=5)
     varied = write(tmp_path / "varied.json", vllm(4, 90.0, 3, spec_decode_draft_tokens=170))
-    with pytest.raises(InvalidInput, match="drafts, as the file counts them, got 'none'"):
+    with pytest.raises(InvalidInput, match="because the file counts drafts, got 'none'"):
         read_sweep(varied, draft_length=None)
     assert points(read_sweep(varied, draft_length=3)) == [(4, 3, 90.0, 2.5)]
 

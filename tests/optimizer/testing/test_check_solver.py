@@ -78,7 +78,7 @@ def test_a_heuristic_passes_as_such(tmp_path: Path) -> None:
     [
         (careless, "violates the problem: batch: "),
         (broken, "fails: ValueError: "),
-        pytest.param(fickle, "gives two answers to one problem", marks=pytest.mark.nightly),
+        pytest.param(fickle, "gives two answers to the same problem", marks=pytest.mark.nightly),
         pytest.param(
             lazy, "finds no plan, although one with 0.0 exists", marks=pytest.mark.nightly
         ),
