@@ -41,7 +41,7 @@ class Auto(Method):
     """
 
     name = "auto"
-    source = "own; a portfolio"
+    source = "specopt; a portfolio"
     guarantee = "the best plan and the best bound of its members"
     complexity = "same as its members"
     supports_warm_start = True

@@ -209,7 +209,7 @@ class Rebatching(ContinuousServingMethod):
     """Form new batches whenever a task finishes or joins, at the best speculation length."""
 
     name = "rebatching"
-    source = "own; a dynamic program over the batches at every event"
+    source = "specopt; a dynamic program over the batches at every event"
     guarantee = "a lower bound; the gap is certified, not closed"
     complexity = "O(l_max E K B), E events, B tasks in the largest batch"
 

@@ -25,7 +25,7 @@ class Belief(DraftStoppingMethod):
 
     name = "belief"
     exact = True
-    source = "own"
+    source = "specopt"
     guarantee = "optimal; within the reported gap if there are many scores and tokens"
     complexity = "O(L B P log P) a price, for P pieces of the value"
 

@@ -22,7 +22,7 @@ class OptimalStopping(DraftStoppingMethod):
     """
 
     name = "optimal-stopping"
-    source = "own"
+    source = "specopt"
     guarantee = (
         "optimal for one class with one rate; otherwise none: may be slower than a fixed window"
     )

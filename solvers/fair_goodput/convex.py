@@ -64,7 +64,7 @@ class Convex(FairGoodputMethod):
 
     name = "convex"
     exact = True
-    source = "own; problem (1) of paper 5 over the region (2), CVXPY and Clarabel"
+    source = "specopt; problem (1) of paper 5 over the region (2), CVXPY and Clarabel"
     guarantee = "optimal, to 1e-6"
     complexity = "an interior-point method over N cones and about 4 (N + C) lines"
     takes = (PER_ROUND,)

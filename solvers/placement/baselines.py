@@ -18,7 +18,7 @@ class OnePlace(SimplePlacement):
     """Base class of the methods that draft in a single place."""
 
     place: ClassVar[Place]
-    source = "own; what deployments without a planner do"
+    source = "specopt; what deployments without a planner do"
     guarantee = (
         "none; finds no plan if a class cannot draft in this place or if there are too few units"
     )
@@ -58,7 +58,7 @@ class GreedyPlacement(SimplePlacement):
     """Place clients one at a time, or in small groups if there are many, without draft units."""
 
     name = "greedy"
-    source = "own"
+    source = "specopt"
     guarantee = "none; finds no plan if clients remain when no unit can serve another client"
     complexity = "O(clients x units x options) evaluations of a unit"
 

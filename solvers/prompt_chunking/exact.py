@@ -86,9 +86,7 @@ class ExactChunking(SearchingMethod):
 
     name = "exact"
     exact = True
-    source = (
-        "own; paper 4, Sec. 3.3, dominance between states of the pipeline, bounds from both ends"
-    )
+    source = "specopt; paper 4, Sec. 3.3, dominance between pipeline states, bounds from both ends"
     guarantee = "optimal; a certified gap if more than max_labels labels are needed"
     complexity = (
         "O(B^2 P) per deadline over B boundaries if the bounds suffice; exponential at worst"

@@ -41,7 +41,7 @@ class MilpChunking(ByProgram, PromptChunkingMethod):
     """
 
     name = "milp"
-    source = "own; paper 4, Sec. 3.3, as a path with times, Pyomo and HiGHS"
+    source = "specopt; paper 4, Sec. 3.3, as a path with times, Pyomo and HiGHS"
     complexity = (
         "exponential; M^2 / 2 binaries and M^2 P rows over M positions where a chunk may end"
     )

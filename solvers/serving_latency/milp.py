@@ -69,7 +69,7 @@ class Milp(ByProgram, ServingLatencyMethod):
     length: PositiveInt | None = None
 
     name = "milp"
-    source = "own; problem (24) of paper 1 with Eq. 8-10 and 17-22 linearised, Pyomo and HiGHS"
+    source = "specopt; problem (24) of paper 1 with Eq. 8-10 and 17-22 linearised, Pyomo and HiGHS"
     guarantee = "optimal, to 1e-6; for a given length a certified gap"
     complexity = "exponential; K^3 / 2 binaries (known outputs: up to K^4 / 4) and 3 K N rows per l"
     max_size = 6

@@ -44,7 +44,9 @@ class Pareto(VerificationBatchMethod):
 
     name = "pareto"
     exact = True
-    source = "own; paper 2, Eq. 13-15 at one epoch, a dynamic program over all thresholds at once"
+    source = (
+        "specopt; paper 2, Eq. 13-15 at one epoch, a dynamic program over all thresholds at once"
+    )
     guarantee = "optimal; a certified gap if more than 2,000,000 labels are needed"
     complexity = "O(n x labels log labels), exponential at worst"
 

@@ -77,7 +77,7 @@ class Threshold(VerificationBatchMethod):
     name = "threshold"
     exact = True
     source = (
-        "own; paper 2, Eq. 13-15 at one epoch, Lagrangian bounds, labels, reduced-cost fixing,"
+        "specopt; paper 2, Eq. 13-15 at one epoch, Lagrangian bounds, labels, reduced-cost fixing,"
         " HiGHS"
     )
     guarantee = "optimal"
