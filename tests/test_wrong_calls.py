@@ -99,7 +99,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: specopt.compare("auto", [allocation()]), "methods: expected a list, got 'auto'"),
     (
         lambda: specopt.compare(["nothing"], [allocation()]),
-        "methods: expected some of auto, brute-force, greedy, milp, w",
+        "methods: expected one or more of auto, brute-force, greedy, mi",
     ),
     (
         lambda: specopt.compare([3], [allocation()]),

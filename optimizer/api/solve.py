@@ -281,7 +281,9 @@ def method_of_function(function: Callable[[Any], Any], problem: type[Problem]) -
             if plan is not None:
                 problem.expect_plan(plan)
                 if violations := problem.violations(plan):
-                    raise InvalidInput(f"{self.name}: the plan violates: {violations[0]}")
+                    raise InvalidInput(
+                        f"{self.name}: the plan violates the problem: {violations[0]}"
+                    )
             return Outcome(plan=plan)
 
     Function.__module__ = function.__module__  # results look up their sources in this module

@@ -95,7 +95,8 @@ def simulate(given: Simulate) -> None:
     if policy is None and workload is None:
         if result is None:
             raise InvalidInput(
-                "RESULT: required with FILE; alternatively, give KIND with --policy and --workload"
+                "RESULT: missing; required with FILE; otherwise, give KIND with --policy and"
+                " --workload"
             )
         world, played = read_problem(Path(given.source)), read_result(result)
         title = f"plan by {played.by}"

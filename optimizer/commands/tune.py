@@ -46,8 +46,10 @@ class Tune:
     )
     engine: str = option("E", "Engine: vllm, sglang, tensorrt-llm or llama.cpp.", default="vllm")
     engine_version: EngineVersion = None
-    max_batch: int | None = option("B", "Maximum batch size; default: the largest measured.")
-    max_length: int | None = option("K", "Maximum draft length; default: the longest measured.")
+    max_batch: int | None = option("B", "Maximum batch size; default: the largest measured size.")
+    max_length: int | None = option(
+        "K", "Maximum draft length; default: the longest measured length."
+    )
     tpot: str | None = option(
         "MS[@mean|p50|p99]",
         "Target time per output token; maximizes the number of concurrent requests that meet it.",

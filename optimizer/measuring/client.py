@@ -193,7 +193,7 @@ class Client:
         with self._answer("POST", "/v1/completions", asked) as answer:
             while line := answer.readline(MAX_LINE_BYTES):
                 if len(line) == MAX_LINE_BYTES:
-                    raise ValueError(f"expected lines of less than {MAX_LINE_BYTES:,} bytes")
+                    raise ValueError(f"expected lines of fewer than {MAX_LINE_BYTES:,} bytes")
                 if line.startswith(b"data:") and line[5:].strip() != b"[DONE]":
                     data = json.loads(line[5:])
                     if "error" in data:

@@ -416,7 +416,9 @@ class GoodputScheduler(Online):
         if clients is not None:
             ready = {key_of("clients", key) for key in clients}
             for key in ready - set(self._clients):
-                raise InvalidInput(f"clients: expected some of the clients, got {describe(key)}")
+                raise InvalidInput(
+                    f"clients: expected one or more of the clients, got {describe(key)}"
+                )
             drafts[[key not in ready for key in self._clients]] = col.ABSENT
         absent = drafts == col.ABSENT
         facts, seconds, timed = self._facts, self._round_seconds, self._timed_rounds

@@ -76,7 +76,7 @@ def check_solver(
     instances = instances_of_kind(kind_of(kind).name).values()
     names = list(dict.fromkeys(one.size for one in instances))
     if names and (unknown := [size for size in sizes if size not in names]):
-        raise InvalidInput(f"sizes: expected some of {', '.join(names)}, got {unknown[0]!r}")
+        raise InvalidInput(f"sizes: expected one or more of {', '.join(names)}, got {unknown[0]!r}")
 
     def check(problem: Problem, luck: int = 0) -> None:
         check_problem(solver, problem, exact=exact, tolerance=tolerance)

@@ -125,7 +125,7 @@ class Algorithm1Drop(Algorithm1):
     """
 
     name = "algorithm-1-drop"
-    source = "paper 2, Algorithm 1, hopeless requests dropped first (own); ties by index"
+    source = "paper 2, Algorithm 1, after dropping hopeless requests (specopt); ties by index"
     guarantee = "none; a certified gap"
     drops_hopeless = True
 

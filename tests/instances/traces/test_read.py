@@ -212,7 +212,7 @@ def test_malformed_objects_name_their_line(path: Path, line: bytes, message: str
         ),
         (None, b"\n\n\x00\x01\x02", "line 3: expected text, got 'a NUL byte'"),
         (None, b"\x80\n", "line 1: expected text in UTF-8, got 'the byte 0x80'"),
-        (None, b"x" * (LONGEST_LINE + 5), "line 1: expected a line of less than"),
+        (None, b"x" * (LONGEST_LINE + 5), "line 1: expected a line of fewer than"),
         (None, b'"', "line 1: expected the columns of a known trace"),
         (
             None,

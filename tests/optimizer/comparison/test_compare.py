@@ -258,11 +258,11 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"methods": ["fastest"]}, "methods: expected some of"),
+        ({"methods": ["fastest"]}, "methods: expected one or more of"),
         ({"problems": {}}, "problems: expected at least one"),
         ({"problems": [3]}, r"problems\[0\]: expected a problem, got int"),
         ({"problems": {"three": 3}}, r"problems\[three\]: expected a problem, got int"),
-        ({"methods": ["water-level"]}, "methods: expected some of"),
+        ({"methods": ["water-level"]}, "methods: expected one or more of"),
         ({"time_limit": -1.0}, "time_limit: expected a finite number >= 0"),
         ({"gap": -1.0}, "gap: expected a finite number >= 0, got -1.0"),
         ({"gap": float("nan")}, "gap: expected a finite number >= 0, got nan"),

@@ -265,7 +265,7 @@ def test_an_interruption_before_the_first_record(
     ("words", "message"),
     [
         ("nothing", "nothing: expected a problem file, a folder, a family"),
-        ("draft-allocation/uniform --method exact", "--method: expected some of"),
+        ("draft-allocation/uniform --method exact", "--method: expected one or more of"),
         (
             "draft-allocation/uniform --method greedy:size=1",
             "--method greedy: no option 'size'",

@@ -179,7 +179,7 @@ CUT = r"2 of 2 requests failed, .*/v1/completions: no answer within 0.2 s"
         (b": keep-alive\n\n", 0.2, CUT),
         (b'data: {"choices": [{"text": "a"}]}\n\n', 0.2, CUT),
         (b"a line without an end", 0.2, CUT),
-        (b"x" * 100, 60.0, "expected lines of less than 1,000 bytes"),
+        (b"x" * 100, 60.0, "expected lines of fewer than 1,000 bytes"),
     ],
 )
 def test_an_answer_without_an_end_is_cut(

@@ -124,7 +124,7 @@ def test_the_library_is_met(tmp_path: Path) -> None:
 
 def test_wrong_arguments_are_named() -> None:
     """Tests that unknown sizes, kinds and counts are refused before anything runs."""
-    with pytest.raises(InvalidInput, match=r"sizes: expected some of .*small.*, got 'tiny'"):
+    with pytest.raises(InvalidInput, match=r"sizes: expected one or more of .*small.*, got 'tiny'"):
         check_solver(lazy, "verification-batch", sizes=["tiny"])
     with pytest.raises(InvalidInput, match="kind: expected one of"):
         check_solver(lazy, "batches")
