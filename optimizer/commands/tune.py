@@ -145,7 +145,7 @@ def tune(given: Tune) -> None:
             hand_over(to_json({"ask": first}))
             return
         if first:
-            hand_over("Measure these points first, to have something to compare:")
+            hand_over("Measure first, to have something to compare:")
             _print_points(first)
             return
     options = Options.of(sweep, goal, given.regret, given.confidence, asking=given.ask)
