@@ -262,10 +262,8 @@ def _turns(
         rate = _last(useless, 0.01, 1.0)
         own = of.accepted(drafter.name, problem.max_draft_tokens)
         same = rate_that_yields(1.0 + float(np.cumprod(own[:-1]).sum()), len(own) - 1)
-        verdict = (
-            "at any rate" if rate is None else "at no rate" if rate == 1.0 else f"above {rate:.2f}"
-        )
-        line = f"Drafts pay off {verdict} of acceptance; the present rate is {same:.2f}."
+        which = "any rate" if rate is None else "no rate" if rate == 1.0 else f"over {rate:.2f}"
+        line = f"Acceptance at which drafts pay off: {which}; the present rate is {same:.2f}."
         yield "acceptance_rate", None if rate == 1.0 else rate, line
 
 

@@ -140,8 +140,8 @@ def print_tuning(options: Options, data: Mapping[str, Any], unit: str, out: Cons
             f"{one['workload']} {one['concurrency']}".strip() for one in second["better"][:8]
         )
         out.print(
-            f"\nA second deployment, {_shown(second)}, would change throughput at {where} by"
-            f" {second['gain']:+.1%}.",
+            f"\nA second deployment, {_shown(second)}, that serves {where} would increase"
+            f" throughput by {second['gain']:.1%}.",
             soft_wrap=True,
         )
     out.print(
