@@ -423,7 +423,7 @@ def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | Non
     if violations := problem.violations(plan):
         plan = method.repaired(problem, plan) if isinstance(method, Auto) else None
         if plan is None or problem.violations(plan):
-            raise InvalidInput(f"warm_start: expected a feasible plan, but {violations[0]}")
+            raise InvalidInput(f"warm_start: the plan is not feasible: {violations[0]}")
     return plan
 
 

@@ -49,7 +49,7 @@ class Import:
         "--format",
     )
     column: list[str] | None = option(
-        "KEY=NAME", "A column of a CSV file; KEY: arrival, input, output."
+        "KEY=NAME", "Column of a CSV file for KEY: arrival, input or output."
     )
     time_unit: str | None = option("UNIT", "Unit of arrivals in a CSV file: s, ms, us, ns or date.")
     output: Output = None

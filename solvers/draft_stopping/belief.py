@@ -27,7 +27,7 @@ class Belief(DraftStoppingMethod):
     exact = True
     source = "specopt"
     guarantee = "optimal; within the reported gap if there are many scores and tokens"
-    complexity = "O(L B P log P) a price, for P pieces of the value"
+    complexity = "O(L B P log P) per price, for P pieces of the value function"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Solve by backward recursion at increasing prices, with increasing accuracy."""

@@ -24,7 +24,7 @@ class OptimalStopping(DraftStoppingMethod):
     name = "optimal-stopping"
     source = "specopt"
     guarantee = (
-        "optimal for one class with one rate; otherwise none: may be slower than a fixed window"
+        "optimal for one class with one rate; otherwise none, possibly slower than a fixed window"
     )
     complexity = "same as belief"
 

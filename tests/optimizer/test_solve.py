@@ -341,10 +341,10 @@ def test_what_is_no_warm_start(
     result, plan = solved(small)
     greedy = dataclasses.replace(plan, bandwidth_share=plan.bandwidth_share * 2)
     for wrong, message in (
-        (greedy, "expected a feasible plan, but bandwidth_share: the shares sum to 2"),
+        (greedy, "the plan is not feasible: bandwidth_share: the shares sum to 2"),
         (
             dataclasses.replace(result, plan=greedy),
-            "expected a feasible plan, but bandwidth_share: the shares sum to 2",
+            "the plan is not feasible: bandwidth_share: the shares sum to 2",
         ),
         (3, "expected a plan for a serving-latency problem, got 3"),
     ):
