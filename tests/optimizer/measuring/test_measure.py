@@ -270,7 +270,7 @@ def test_learned_positions_end() -> None:
     settings = Settings(batch=(1,), new_tokens=(4,), cached_tokens=(16, 17), repeats=1, warm_up=1)
     found = measure_with(FakeTimer(), [parse_model_config(OPT)], settings)
     assert [row["cached_tokens"] for row in found.rows] == [16]
-    assert found.skipped == ("model, batch 1, 4 new on 17 cached: the model has 20 positions",)
+    assert found.skipped == ("model, batch 1, 4 new on 17 cached: the model has only 20 positions",)
 
 
 # ---------------------------------------------------------------------------- the command

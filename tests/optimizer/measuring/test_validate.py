@@ -404,7 +404,7 @@ def test_other_records_are_refused(
             "sweep.csv --load-generator curl",
             "--load-generator: expected own, guidellm or vllm, got 'curl'",
         ),
-        ("sweep.csv --load-generator guidellm", "`pip install guidellm` installs"),
+        ("sweep.csv --load-generator guidellm", "run `pip install guidellm`"),
         (
             "sweep.csv --loads 0,1 --draft-length 2",
             "--loads: expected an integer from 1 to 4,096, got 0",

@@ -34,7 +34,9 @@ def test_impossible_ranges_are_refused(ranges: tuple[Range, ...], message: str) 
 def test_speedups_need_a_row_per_batch() -> None:
     """Tests that the worth must belong to increasing batch sizes, with a weight each."""
     for batches in ((1, 2), (1, 2, 2), ()):
-        with pytest.raises(InvalidInput, match="speedups: expected one row"):
+        with pytest.raises(
+            InvalidInput, match="speedups: expected increasing batch sizes, with one row"
+        ):
             Schedule(ranges=((1, 4, 1),), batches=batches, speedups=SPEEDUPS)
     with pytest.raises(InvalidInput, match="one row and one weight each"):
         Schedule(ranges=((1, 4, 1),), batches=(1, 2, 3), speedups=SPEEDUPS, weights=np.ones(2))
