@@ -83,10 +83,10 @@ def _winner(kind: str, rows: Sequence[MethodSummary]) -> str:
     winners = [row for row, share in zip(rows, shares, strict=True) if share == (wins, proven)]
     mean_gap = winners[0].mean_gap
     gap = "" if mean_gap is None else f"; the mean gap to the best bound is {100 * mean_gap:.3g} %"
-    names = ", ".join(row.label for row in winners)
     return (
-        f"{kind}: {names} found the best plan in {100 * wins:.0f} % of the runs and proved"
-        f" {100 * proven:.0f} % optimal or infeasible{gap}."
+        f"{kind}: {', '.join(row.label for row in winners)} found the best plan in"
+        f" {100 * wins:.0f} % of the runs and proved {100 * proven:.0f} % optimal or"
+        f" infeasible{gap}."
     )
 
 
