@@ -89,8 +89,8 @@ class AcceptanceLengths(Immutable):
                 *notes,
                 (
                     f"a step yields {tokens[low]:.4g} tokens with {low} drafts and"
-                    f" {tokens[high]:.4g} with {high}: acceptance depends on the draft length,"
-                    " or the means are inaccurate; rates by position cannot describe this"
+                    f" {tokens[high]:.4g} with {high}: acceptance depends on the draft length, or"
+                    " the means are inaccurate; rates by position cannot describe it"
                 ),
             )
         return replace(found, notes=notes)
@@ -134,8 +134,8 @@ class AcceptanceLengths(Immutable):
         missing = sorted(set(range(1, longest + 1)) - set(self.lengths))
         if missing and not self.extrapolate:
             raise InvalidInput(
-                f"acceptance: measured for drafts of {', '.join(map(str, self.lengths))} tokens,"
-                f" but not for drafts of {missing[0]}; allow extrapolation or measure this length"
+                f"acceptance: drafts of {', '.join(map(str, self.lengths))} tokens were measured,"
+                f" but drafts of {missing[0]} were not; allow extrapolation or measure this length"
             )
         lengths = np.array([0, *self.lengths])
         values = np.concatenate(([1.0], self.tokens if which == "rates" else getattr(self, which)))

@@ -180,7 +180,7 @@ def array(
         found = np.empty(0)
     good = np.isfinite(found) & (low <= found) & (found <= high)
     if found.ndim != dimensions or not found.size or not good.all():
-        shape = ("a list", "a list of lists", "a cube")[dimensions - 1]
+        shape = ("a list", "a list of lists", "a three-dimensional list")[dimensions - 1]
         raise InvalidInput(f"{name}: expected {shape} of {items}, got {describe(values)}")
     return frozen(found)
 
@@ -193,7 +193,8 @@ def only_fields(data: Mapping[str, Any], known: Collection[str], where: str) -> 
     if unknown:
         meant = did_you_mean(unknown[0], known)
         raise InvalidInput(
-            f"{where}: unknown field {unknown[0]!r}{meant}; known: {', '.join(sorted(known))}"
+            f"{where}: unknown field {unknown[0]!r}{meant}; known fields:"
+            f" {', '.join(sorted(known))}"
         )
 
 

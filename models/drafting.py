@@ -253,7 +253,7 @@ class DraftLog(Immutable):
             or not np.isin(outcomes, (ACCEPTED, FIRST_REJECTION, AFTER)).all()
         ):
             raise InvalidInput(
-                f"outcomes: expected {len(features)} entries from 1, 0 and -1, got"
+                f"outcomes: expected {len(features)} entries, each 1, 0 or -1, got"
                 f" {describe(outcomes)}"
             )
         rounds = np.arange(len(features)) if self.rounds is None else np.array(self.rounds)
@@ -305,7 +305,7 @@ class DraftLog(Immutable):
         first = random_generator(seed).permutation(names)[: round(share * len(names))]
         mine = np.isin(self.rounds, first)
         if mine.all() or not mine.any():
-            raise InvalidInput(f"rounds: there are too few rounds for two parts, got {len(names)}")
+            raise InvalidInput(f"rounds: expected enough rounds for two parts, got {len(names)}")
         return self.select(mine), self.select(~mine)
 
     def select(self, rows: Truths | Ints) -> DraftLog:

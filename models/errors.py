@@ -18,11 +18,11 @@ def shortened(text: str, limit: int) -> str:
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:
-    """Return a suggestion such as ", did you mean 'x'?" that can be appended to an error message.
+    """Return a suggestion such as " (did you mean 'x'?)" that can be appended to an error message.
     If no entry of `names` is similar to `name`, return an empty string.
     """
     close = difflib.get_close_matches(str(name), list(names), 1)
-    return f", did you mean {close[0]!r}?" if close else ""
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 MAX_CHARACTERS = 1000

@@ -30,4 +30,4 @@ def pyarrow() -> Any:
     MissingDependency
         If `pyarrow` is not installed.
     """
-    return library("pyarrow", "tables need pyarrow: pip install 'specopt[tables]'")
+    return library("pyarrow", "tables need pyarrow; run pip install 'specopt[tables]'")

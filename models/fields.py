@@ -325,7 +325,7 @@ def refuse_denormal(value: object, where: str = "") -> None:
     if isinstance(value, float):
         if 0 < abs(value) < SMALLEST:
             raise InvalidInput(
-                f"{where}: expected 0 or a number of size >= {SMALLEST}, got {value}"
+                f"{where}: expected 0 or an absolute value >= {SMALLEST}, got {value}"
             )
     elif isinstance(value, np.ndarray) and value.dtype.kind == "f":
         wrong = (value != 0) & (np.abs(value) < SMALLEST)
@@ -373,7 +373,7 @@ def read(hint: Any, data: object, where: str, hints: Mapping[str, Any] | None = 
         raise InvalidInput(_explain(str(error), data, where, hint, hints or {})) from None
     except UnicodeEncodeError as error:
         raise InvalidInput(
-            f"{where or 'the top level'}: expected Unicode text, got {describe(error.object)}"
+            f"{where or 'the top level'}: expected a Unicode string, got {describe(error.object)}"
         ) from None
 
 
@@ -398,7 +398,7 @@ def describe(value: object) -> str:
         ValueError,
         RecursionError,
     ):  # an integer with more than 4,300 digits, or lists nested too deeply
-        text = f"a value of {type(value).__name__} that is too long to write"
+        text = f"a value of type {type(value).__name__} that is too long to show"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -595,7 +595,7 @@ def _scalar(name: str, expected: Form, value: Any) -> Any:
         return value
     value = read(expected.hint, value, name, {"": expected.hint})
     if isinstance(value, str) and not is_unicode(value):
-        raise InvalidInput(f"{name}: expected Unicode text, got {describe(value)}")
+        raise InvalidInput(f"{name}: expected a Unicode string, got {describe(value)}")
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidInput(f"{name}: expected a finite number, got {value}")
     return value

@@ -181,7 +181,7 @@ def read_json(path: StrPath) -> object:
             raw.decode("utf-8"), parse_constant=refuse_constant, object_pairs_hook=unique_keys
         )
         if rb"\u" in raw and not is_unicode(json.dumps(data, ensure_ascii=False)):
-            raise ValueError("an unpaired surrogate is not valid text")
+            raise ValueError("an unpaired surrogate is not valid Unicode")
         if _LARGE.search(raw):
             _refuse_infinite(data, "")
         return data

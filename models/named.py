@@ -52,7 +52,7 @@ class Named(Custom, Generic[V]):
             raise InvalidInput(f"{where}: expected an object, got {describe(data)}")
         for name in data:
             if not is_unicode(name):
-                raise InvalidInput(f"{where}: expected Unicode text, got {describe(name)}")
+                raise InvalidInput(f"{where}: expected a Unicode string, got {describe(name)}")
         return cls({name: cls._read(value, f"{where}.{name}") for name, value in data.items()})
 
     def dump(self) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class PositionAcceptance(Immutable):
                 tokens.shape != (len(self.rates) + 1,) or not (tokens >= 1.0).all()
             ):
                 raise InvalidInput(
-                    f"{name}: expected the mean tokens, at least 1, for 0 to"
+                    f"{name}: expected mean numbers of tokens >= 1, one for each of 0 to"
                     f" {len(self.rates)} drafts"
                 )
 
@@ -188,8 +188,8 @@ class PositionAcceptance(Immutable):
         most = drafts * len(k)
         if not drafts - 0.5 <= draft_tokens <= most * (1.0 + 1e-9) + 0.5:
             raise InvalidInput(
-                f"{name}: expected from {drafts:.0f} to {most:.0f} tokens in {drafts:.0f} drafts of"
-                f" up to {len(k)}, got {draft_tokens:.0f}"
+                f"{name}: expected {drafts:.0f} to {most:.0f} tokens in {drafts:.0f} drafts of 1 to"
+                f" {len(k)} tokens, got {draft_tokens:.0f}"
             )
         reached = np.concatenate(([drafts], k[:-1]))
         if draft_tokens >= most - 0.5:
@@ -322,11 +322,9 @@ def _counts(reached: ArrayLike, accepted: ArrayLike, level: float) -> tuple[Floa
     n = np.asarray(reached, np.float64)
     k = np.asarray(accepted, np.float64)
     if n.ndim != 1 or n.shape != k.shape or not len(n):
-        raise InvalidInput(
-            "counts: expected one number of drafts and one of accepted tokens per position"
-        )
+        raise InvalidInput("counts: expected one drafted and one accepted count per position")
     if not 0.0 < level < 1.0:
-        raise InvalidInput(f"level: expected a confidence in (0, 1), got {describe(level)}")
+        raise InvalidInput(f"level: expected a confidence level in (0, 1), got {describe(level)}")
     if not (np.isfinite(n).all() and np.isfinite(k).all()) or (k < 0.0).any() or (n < k).any():
         raise InvalidInput("counts: expected 0 <= accepted <= drafted at every position")
     seen = int((n > 0.0).sum())

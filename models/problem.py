@@ -314,7 +314,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         body = schema(cls)
         header = {
             "$schema": described(
-                {"type": "string"}, "$schema", "Location of this schema for editors; not read."
+                {"type": "string"}, "$schema", "Location of this schema, used only by editors."
             ),
             "format": described({"const": FORMAT}, "format", "Version of the format."),
             "kind": described({"const": cls.kind}, "kind", "Kind of problem."),
@@ -427,5 +427,5 @@ def strip_header(data: object, kind: str) -> dict[str, Any]:
         if data[key] != expected:
             raise InvalidInput(f"{key}: expected {expected!r}, got {describe(data[key])}")
     if not isinstance(data.get("$schema", ""), str):
-        raise InvalidInput(f"$schema: expected text, got {describe(data['$schema'])}")
+        raise InvalidInput(f"$schema: expected a string, got {describe(data['$schema'])}")
     return {key: value for key, value in data.items() if key not in ("$schema", "format", "kind")}

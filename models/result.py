@@ -223,7 +223,7 @@ class Result(Shown, Generic[P]):
         """
         if self.problem is None:
             raise InvalidInput(
-                "plot: this result does not hold its problem; call problem.plot(result)"
+                "plot: this result does not contain its problem; call problem.plot(result)"
             )
         return self.problem.plot(self)
 

@@ -207,8 +207,8 @@ class ServingData(Problem[S]):
                 int(np.argmin(alone)) if alone.min() < SHORTEST_SECONDS else int(np.argmax(alone))
             )
             raise InvalidInput(
-                f"snr[{task}]: expected uploads of {SHORTEST_SECONDS:g} to {LONGEST_SECONDS:g}"
-                f" seconds, got {alone[task]:g}"
+                f"snr[{task}]: expected an upload time of {SHORTEST_SECONDS:g} to"
+                f" {LONGEST_SECONDS:g} seconds, got {alone[task]:g}"
             )
         longest = float(
             self.input_tokens.max() + self.longest_output + (self.max_speculation_length or 0)
@@ -227,8 +227,8 @@ class ServingData(Problem[S]):
                 slowest = float((passes * (one + self.moving_seconds))[0])
             if not slowest <= LONGEST_SECONDS:
                 raise InvalidInput(
-                    f"{name}_runtime: expected a total of at most {LONGEST_SECONDS:g} seconds, got"
-                    f" {slowest:g}"
+                    f"{name}_runtime: expected a total time of at most {LONGEST_SECONDS:g} seconds,"
+                    f" got {slowest:g}"
                 )
 
     def shared_fields(self) -> dict[str, Any]:
@@ -424,9 +424,9 @@ class ServingData(Problem[S]):
         found = []
         if (plan.speculation_length == 0) != (mechanism == "autoregressive"):
             expected = (
-                "0 (autoregressive)"
+                "0 when mechanism is 'autoregressive'"
                 if mechanism == "autoregressive"
-                else f"at least 1 ({mechanism})"
+                else f"at least 1 when mechanism is {mechanism!r}"
             )
             found.append(f"speculation_length: expected {expected}, got {plan.speculation_length}")
         if len(plan.bandwidth_share) != self.tasks:

@@ -300,7 +300,8 @@ class Sweep:
             return self
         base = 0 if 0 in lengths else self._fastest()
         note = (
-            f"no row without speculation (draft_length none): the baseline is draft_length {base}"
+            "no row is without speculation (draft_length none), so the baseline is draft_length"
+            f" {base}"
         )
         if base == 0:
             rows = [
@@ -314,7 +315,9 @@ class Sweep:
             return replace(
                 self, measurements=tuple(rows), notes=(*self.notes, note), zero_is_none=True
             )
-        note += ", the fastest constant; the sweep does not show whether speculation pays off"
+        note += (
+            ", the fastest constant length; the sweep does not show whether speculation pays off"
+        )
         return replace(self, notes=(*self.notes, note), relative=base)
 
     def _fastest(self) -> int:

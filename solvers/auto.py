@@ -39,9 +39,9 @@ class Auto(Method):
     """
 
     name = "auto"
-    source = "own; a portfolio"
+    source = "specopt; a portfolio"
     guarantee = "the best plan and the best bound of its members"
-    complexity = "that of its members"
+    complexity = "same as its members"
     supports_warm_start = True
     # The members in order; members that refuse a problem are skipped.
     order: ClassVar[tuple[type[Method], ...]] = ()

@@ -69,5 +69,5 @@ def solution(variable: Any) -> float:
     """
     found = variable.value
     if found is None:
-        raise InvalidInput(f"model: solve the program first; {variable.name} has no value")
+        raise InvalidInput(f"model: {variable.name} has no value; solve the program first")
     return float(found)

@@ -53,7 +53,7 @@ class ReplaySimulation(Simulation):
         """
         return {
             "mechanism": self.mechanism,
-            "communication": f"{self.communication_seconds:.6g} s of it, not random",
+            "communication": f"{self.communication_seconds:.6g} s per replication, not random",
         }
 
 

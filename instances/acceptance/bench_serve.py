@@ -55,12 +55,12 @@ def from_bench(data: Mapping[str, Any], where: str) -> PositionAcceptance:
     if drafts is None:
         return known
     if drafts == 0.0:
-        raise InvalidInput(f"{where}.{PREFIX}num_drafts: expected drafts, got none")
+        raise InvalidInput(f"{where}.{PREFIX}num_drafts: expected at least one draft, got 0")
     counts = np.round(np.array(rates) * drafts)
     if accepted is not None and abs(counts.sum() - accepted) > 0.5 * len(counts) + 1e-6 * accepted:
         raise InvalidInput(
-            f"{where}.{PREFIX}accepted_tokens: expected {counts.sum():.0f}, the rates times"
-            f" {drafts:.0f} drafts, got {accepted:.0f}"
+            f"{where}.{PREFIX}accepted_tokens: expected {counts.sum():.0f}, the sum of the rates"
+            f" times {drafts:.0f} drafts, got {accepted:.0f}"
         )
     return PositionAcceptance.from_totals(
         drafts, drafts * len(rates) if tokens is None else tokens, counts, name=where

@@ -106,7 +106,9 @@ def _lengths(name: str, table: object) -> dict[int, float]:
     The keys may be strings, because JSON has no integer keys.
     """
     if not isinstance(table, Mapping) or not _is_table(table):
-        raise InvalidInput(f"{name}: expected mean tokens by draft length, got {describe(table)}")
+        raise InvalidInput(
+            f"{name}: expected mean numbers of tokens by draft length, got {describe(table)}"
+        )
     for key in table:
         if not 1 <= int(key) <= MAX_LENGTH:
             raise InvalidInput(f"{name}: expected draft lengths from 1 to {MAX_LENGTH}, got {key}")

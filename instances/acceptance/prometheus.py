@@ -130,8 +130,8 @@ def from_scrapes(before: Counters | None, after: Counters, where: str) -> Positi
     for name, old, new in zip(TOTALS, before[:3], after[:3], strict=True):
         if new < old:
             raise InvalidInput(
-                f"{where}: {PREFIX}{name} went down from {old:.0f} to {new:.0f}: "
-                "the scrapes are in the wrong order, or the engine restarted between them"
+                f"{where}: {PREFIX}{name} decreased from {old:.0f} to {new:.0f}: the scrapes are in"
+                " the wrong order, or the engine restarted between them"
             )
     further = len(after.accepted_at) - len(before.accepted_at)
     if further < 0:
@@ -145,14 +145,14 @@ def from_scrapes(before: Counters | None, after: Counters, where: str) -> Positi
         raise InvalidInput(f"{where}: expected drafts between the scrapes, got none")
     if (accepted < 0.0).any() or (accepted > np.concatenate(([drafts], accepted[:-1]))).any():
         raise InvalidInput(
-            f"{where}: expected accepted tokens that do not rise with the position, at most the"
-            f" {drafts:.0f} drafts; got {', '.join(f'{count:.0f}' for count in accepted)}"
+            f"{where}: expected at most {drafts:.0f} accepted tokens, the number of drafts, and no"
+            f" increase with the position; got {', '.join(f'{count:.0f}' for count in accepted)}"
         )
     total = after.accepted_tokens - before.accepted_tokens
     if abs(float(accepted.sum()) - total) > 0.5:
         raise InvalidInput(
             f"{where}: the positions' accepted tokens sum to {accepted.sum():.0f}, but {total:.0f}"
-            " were accepted in all"
+            " were accepted in total"
         )
     return PositionAcceptance.from_totals(
         drafts, after.draft_tokens - before.draft_tokens, accepted, name=where

@@ -51,8 +51,10 @@ def from_gauges(text: str, where: str) -> PositionAcceptance:
     if count < 1 or abs(drafts - count) > WHOLE:
         raise InvalidInput(
             f"{where}: expected {LENGTH} = 1 + {RATE} x a whole draft length, got {length:g} and"
-            f" {share:g}: scrape both while the draft length is constant"
+            f" {share:g}; scrape both while the draft length is constant"
         )
     rates = np.full(count, rate_that_yields(length, count))
-    note = f"{LENGTH} is a mean over drafts of {count}: every position is taken to have one rate"
+    note = (
+        f"{LENGTH} is a mean over drafts of {count}, so the same rate is assumed at every position"
+    )
     return PositionAcceptance.exactly(rates, (note,))

@@ -56,5 +56,5 @@ FROM_TRACE = FromTrace(
     build=continuous_serving,
     families=labelled(FAMILIES, "arrivals", "paper-1"),
     of_the_trace=("tasks", "max_input", "max_output"),
-    unused="arrivals, except for the family arrivals: all requests wait at the start",
+    unused="arrivals, except for the family arrivals, because all requests wait at the start",
 )

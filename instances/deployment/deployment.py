@@ -115,7 +115,9 @@ class Deployment:
             else min(DRAFTS, self.acceptance.max_drafts)
         )
         if most < 1:
-            raise InvalidInput("acceptance: also give the value for draft length 1")
+            raise InvalidInput(
+                "acceptance: the value for draft length 1 is missing; give it as well"
+            )
         return rate_that_yields(float(self.acceptance.expected_tokens(most)[-1]), most)
 
     @property

@@ -41,6 +41,6 @@ class Link(Checked):
             )
         except (ValueError, InvalidInput):
             raise InvalidInput(
-                f"{where}: expected MBITS or MBITS,RTT_MS, megabits per second > 0 and milliseconds"
-                f" >= 0, got {text!r}"
+                f"{where}: expected MBITS or MBITS,RTT_MS (megabits per second > 0, milliseconds >="
+                f" 0), got {text!r}"
             ) from None

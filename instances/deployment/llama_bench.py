@@ -51,8 +51,8 @@ def columns_by_model(path: StrPath, roles: Iterable[str]) -> dict[str, TableColu
     names = sorted(least, key=lambda name: least[name])
     if len(names) != len(wanted):
         raise InvalidInput(
-            f"{path}: expected prompts (n_gen 0) of one model each for {' and '.join(wanted)}, got"
-            f" prompts of {', '.join(names) or 'none'}"
+            f"{path}: expected prompt rows (n_gen 0) of one model for each of"
+            f" {' and '.join(wanted)}, got prompts of {', '.join(names) or 'none'}"
         )
     return {
         role: TableColumns(

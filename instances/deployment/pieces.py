@@ -53,7 +53,11 @@ class Pieces:
         """Description of the lines, as shown in a list of sources."""
         lines = f"{len(self.passes.rows)} lines" if len(self.passes.rows) > 1 else "one line"
         low, high = self.misfit
-        off = f", passes lie {low:+.1%} to {high:+.1%} from it" if max(-low, high) > 1e-3 else ""
+        off = (
+            f", from which passes differ by {low:+.1%} to {high:+.1%}"
+            if max(-low, high) > 1e-3
+            else ""
+        )
         return f"{'fitted by ' if self.fitted else ''}{lines}{off}"
 
 

@@ -16,7 +16,7 @@ from specopt.models.fair_goodput.problem import FairGoodputProblem
 
 MEASURE = {
     "acceptance_rates": (
-        "--acceptance FILE for one rate, or --set acceptance_rates=[...] for each client's own"
+        "--acceptance FILE for one rate, or --set acceptance_rates=[...] for one rate per client"
     ),
     "network_seconds": "--link MBITS,RTT_MS, as ping between client and verifier measures it",
     "budget_tokens": "--set budget_tokens=N, the number of draft tokens per round of the verifier",
@@ -58,5 +58,7 @@ def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
         )
     unused = [] if known.memory_bytes is None else ["--memory: the model has no memory"]
     if known.trace is not None:
-        unused.append("requests of the trace, except their mean context: clients never pause")
+        unused.append(
+            "requests of the trace, except their mean context, because clients never pause"
+        )
     return Proposal.of(base, family, given, MEASURE, unused)

@@ -28,30 +28,30 @@ CLIENTS, SERVERS = "clients", "drafting servers"
 SERVER_TRIP = 0.001
 MEASURE = {
     "classes.acceptance": (
-        "--acceptance FILE, two scrapes of an engine's /metrics: its counters by position are "
-        "cumulative and divided"
+        "--acceptance FILE, two scrapes of an engine's /metrics, whose differences give the rate at"
+        " each position"
     ),
     "classes.device_seconds_per_token": (
         "--device-runtimes TABLE, of `specopt measure` on the device; or JSON with 1 / "
         "(tokens per second of llama-bench -n)"
     ),
     "classes.round_trip_seconds": (
-        "--link MBITS,RTT_MS: time to the first token of a one-token request from the device, less"
-        " the same on the server; its quantiles with --set classes.round_trip_seconds={...}"
+        "--link MBITS,RTT_MS: time to the first token of a one-token request from the device, minus"
+        " that on the server; for its quantiles, use --set classes.round_trip_seconds={...}"
     ),
     "classes.clients": (
         "--clients N, the mean of the engine's running requests (vllm:num_requests_running)"
     ),
     "classes.min_tokens_per_second": "--tpot MS, the guaranteed time per output token",
     "classes.context_tokens": (
-        "--trace FILE, a log of requests with the tokens of prompts and responses"
+        "--trace FILE, a log of requests with the token counts of prompts and responses"
     ),
-    "verifiers.memory_bytes": "--memory GB, of the machine that verifies",
+    "verifiers.memory_bytes": "--memory GB, the memory of the machine that verifies",
     "verifiers.reserved_share": (
         "--set verifiers.reserved_share=S, share of the engine's busy time in prefill steps"
     ),
     "classes.device_watts": (
-        "--power IDLE,BUSY,DEVICE, of the device while it drafts, less the same idle"
+        "--power IDLE,BUSY,DEVICE, the power of the device while it drafts, minus its idle power"
     ),
 }
 
@@ -94,7 +94,7 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
         "verifiers.busy_watts": (watts and watts[1], "--power"),
         "bits_per_draft_token": (
             float(math.ceil(math.log2(draft.exact.vocabulary))),
-            "number of a token, of --draft",
+            "bits of a token number of --draft",
         ),
         "objective": _objective(known),
     }
@@ -133,7 +133,7 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     unused = (
         []
         if known.trace is None
-        else ["requests of the trace, except their contexts: clients never pause"]
+        else ["requests of the trace, except their contexts, because clients never pause"]
     )
     rough = Proposal.of(base, family, given, MEASURE, unused, assumed)
     judge = as_measured(known, rough)
@@ -169,16 +169,16 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[Given, Given]:
     }
     assumed: Given = {
         "classes.context_tokens": (context, "middle of the measured range"),
-        "classes.max_context_tokens": (2 * context, "twice the typical"),
+        "classes.max_context_tokens": (2 * context, "twice context_tokens"),
         "classes.round_trip_seconds": (trip, "mean 30 ms, with a spread"),
         "classes.uplink_bits_per_second": (None, "ample"),
-        "verifiers.reserved_share": (None, "0: prompts take no time of passes"),
+        "verifiers.reserved_share": (None, "0: prompts take no time"),
         "drafters.kind": (None, "sequential: a pass for every draft token"),
         "overlap": (None, "true: devices may draft ahead while the verifier works"),
         "classes.min_tokens_per_second": (None, "none"),
         "classes.device_watts": (
             base.classes[0].device_watts if fleet.watts else None,
-            "a phone's",
+            "typical of a phone",
         ),
     }
     given: Given = {"classes.name": (CLIENTS, "identical")}
@@ -287,7 +287,7 @@ def measured(
     return {
         "classes.device_seconds_per_token": (
             {draft: known.seconds_per_token(times, which)},
-            f"{known.passes.path}: as fast as next to the verifier"
+            f"{known.passes.path}: assumed as fast as next to the verifier"
             if device is None
             else f"{device.path}: a pass of one token",
             device is not None,
@@ -307,7 +307,7 @@ def _servers(given: Given, assumed: Given, known: Deployment, memory: float) -> 
     """
     price = known.fleet.price_per_second or ()
     own = given["drafters.beside"][0][known.verify.name]
-    like = "as a machine that verifies"
+    like = "same as a machine that verifies"
     given |= {
         "draft_pools.units": given["verifiers.units"],
         "draft_pools.price_per_second": (price[1], "--price"),

@@ -20,12 +20,12 @@ MEASURE = {
         "--link MBITS,RTT_MS, as iperf3 and ping between the two machines measure it"
     ),
     "message_overhead_seconds": (
-        "--set message_overhead_seconds=S, of small messages one after another"
+        "--set message_overhead_seconds=S, measured with consecutive small messages"
     ),
     "background_tokens": (
         "--set background_tokens=N, mean tokens of other devices in a batch of the verifier"
     ),
-    "prompt_tokens": "--trace FILE, a log of requests with the tokens of prompts",
+    "prompt_tokens": "--trace FILE, a log of requests with the token counts of prompts",
 }
 
 
@@ -74,5 +74,5 @@ def _delay(known: Deployment) -> tuple[dict[str, Any], str]:
     seconds = np.maximum.accumulate(
         np.broadcast_to(passes.seconds(np.ones(1), sizes, np.zeros(1)), sizes.shape)
     )
-    source = f"{known.passes.path}: passes of 1 to {sizes[-1]:g} tokens, beyond that the last slope"
+    source = f"{known.passes.path}: passes of 1 to {sizes[-1]:g} tokens, with the last slope beyond"
     return {"tokens": sizes.tolist(), "seconds": seconds.tolist()}, source

@@ -45,7 +45,7 @@ def read_draft_log(path: StrPath, features: Sequence[str] = ()) -> DraftLog:
         )
         if not names:
             raise InvalidInput(
-                f"{where}: line {file.line}: expected at least one column of features, got none"
+                f"{where}: line {file.line}: expected at least one feature column, got none"
             )
         file.need(ROUND, OUTCOME, *names)
         size = f"a number of size <= {MAX_FEATURE:g}"
@@ -80,8 +80,8 @@ def read_draft_log(path: StrPath, features: Sequence[str] = ()) -> DraftLog:
     wrong = np.where(before == ACCEPTED, after == AFTER, after != AFTER)
     if wrong.any():
         raise InvalidInput(
-            f"{where}: {OUTCOME}: expected rounds with the accepted tokens first, then the"
-            f" rejected one and the tokens after it; a {int(before[wrong][0])} is followed by a"
+            f"{where}: {OUTCOME}: expected rounds with the accepted tokens first, then the rejected"
+            f" one and the tokens after it, but a {int(before[wrong][0])} is followed by a"
             f" {int(after[wrong][0])}"
         )
     begins = np.flatnonzero(np.append(True, ~same))

@@ -203,8 +203,8 @@ class CsvFile:
                 known = printable(", ".join(self.header))
                 often = "has it twice" if name in self.header else f"has {known}"
                 raise InvalidInput(
-                    f"{self.lines.where}: line {self.line}: expected one column {name!r}, the"
-                    f" header {often}"
+                    f"{self.lines.where}: line {self.line}: expected exactly one column {name!r},"
+                    f" but the header {often}"
                 )
 
     def __iter__(self) -> Iterator[Row]:

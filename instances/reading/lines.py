@@ -84,7 +84,7 @@ class Lines:
 
     def _check(self, line: str, number: int) -> None:
         if len(line) >= LONGEST_LINE:
-            raise self.refuse(number, f"a line of less than {LONGEST_LINE:,} characters", line)
+            raise self.refuse(number, f"a line of fewer than {LONGEST_LINE:,} characters", line)
         if "\0" in line:
             raise self.refuse(number, "text", "a NUL byte")
         try:

@@ -56,7 +56,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no annotatio
         for key_node, value_node in node.value:
             key = self.construct_object(key_node, deep=True)
             if type(key) not in (str, int):
-                message = f"key {describe(key)}: expected text; put it in quotes"
+                message = f"key {describe(key)}: expected a string; put it in quotes"
                 raise yaml.constructor.ConstructorError(None, None, message, key_node.start_mark)
             pairs.append((str(key), self.construct_object(value_node, deep=True)))
         return unique_keys(pairs)

@@ -28,9 +28,9 @@ def of_serving_latency(data: Mapping[str, Any], where: str) -> dict[str, Any]:
             raise InvalidInput(f"{where}.{name}: expected a runtime, got {describe(runtime)}")
         if not pieces or not all("seconds_per_flop" in piece for piece in pieces):
             raise InvalidInput(
-                f"{where}.{name}: expected seconds_per_flop, a linear or roofline fit against"
-                " operations: fit with --draft-model CONFIG --verify-model CONFIG, got"
-                f" {describe(', '.join(map(str, part)))}"
+                f"{where}.{name}: expected seconds_per_flop, as in a linear or roofline fit against"
+                f" operations, got {describe(', '.join(map(str, part)))}; fit with --draft-model"
+                " CONFIG --verify-model CONFIG"
             )
         found[f"{name}_runtime"] = runtime
         model = part.get("model", data.get(f"{name}_model"))

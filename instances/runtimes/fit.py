@@ -117,7 +117,7 @@ class RuntimeFit:
         """Runtime in the form that `serving-latency` problems accept."""
         if self.slope != "seconds_per_flop" or self.form.field != "runtime":
             raise InvalidInput(
-                "runtime: expected a fit against operations; fit with a model, or x in FLOPs"
+                "runtime: expected a fit against operations; fit with a model, or with x in FLOPs"
             )
         pieces = tuple(
             LinearRuntime(seconds_per_flop=slope, overhead_seconds=overhead)
@@ -275,12 +275,12 @@ def fit_runtime(
         chosen, reason = choose(candidates, validation)
     else:
         chosen = next(one for one in candidates if one.name == form)
-        reason = f"{form}: as asked for; {validation}"
+        reason = f"{form}: as requested; {validation}"
     inputs = candidates[chosen]
     found = chosen.fit(inputs, y, weights)
     predicted = chosen.predict(found, inputs)
     if not np.isfinite(found).all() or not np.isfinite(predicted).all():
-        raise InvalidInput("table: the numbers are too far apart for a fit")
+        raise InvalidInput("table: the numbers differ by too many orders of magnitude for a fit")
     limits = confidence_limits(chosen.design(found, inputs), found.ravel(), y, weights, level)
     lower, upper = (one.reshape(found.shape) for one in limits)
     fit = RuntimeFit(
@@ -321,16 +321,16 @@ def _warnings(fit: RuntimeFit) -> list[str]:
         many = int((np.abs(off) > WORTH_TELLING).sum())
         rows = f"{many} of {len(off)} rows" if many > 1 else "one row"
         found.append(
-            f"the {fit.form.name} form is off by more than {WORTH_TELLING:.0%} in {rows}, most by"
-            f" {off[worst]:+.1%} at {at} (line {fit.table.lines[worst]})"
+            f"the {fit.form.name} form is off by more than {WORTH_TELLING:.0%} in {rows}; the"
+            f" largest error is {off[worst]:+.1%} at {at} (line {fit.table.lines[worst]})"
         )
     validation = fit.cross_validation
     if validation is not None and fit.form.name in validation.mape:
         best = min(validation.mape, key=validation.mean)
         if validation.mean(best) < 0.8 * validation.mean(fit.form.name) - 1e-4:
             found.append(
-                f"the {best} form predicts held-out inputs better: {validation.mean(best):.2%}"
-                f" against {validation.mean(fit.form.name):.2%}"
+                f"the {best} form predicts held-out inputs better, with a MAPE of"
+                f" {validation.mean(best):.2%} instead of {validation.mean(fit.form.name):.2%}"
             )
     if fit.form.field == "runtime":
         steepest = float(fit.coefficients[:, 0].max())
@@ -342,6 +342,6 @@ def _warnings(fit: RuntimeFit) -> list[str]:
             found.append("the times do not grow with the work")
         elif not least <= steepest <= most:
             found.append(
-                f"{fit.slope}: {steepest:.3g} is no speed of a device: are the units right?"
+                f"{fit.slope}: {steepest:.3g} is implausible for a device; check the units"
             )
     return found

@@ -60,7 +60,7 @@ class MeasuredRuntime:
         if not (counts == np.round(counts)).all():
             row = int(np.argmax((counts != np.round(counts)).any(axis=1)))
             raise InvalidInput(
-                f"line {table.lines[row]}: expected whole counts of batch and tokens, got"
+                f"line {table.lines[row]}: expected integer numbers of requests and tokens, got"
                 f" {counts[row]}"
             )
         batch, new, cached = counts.astype(np.int64).T

@@ -192,7 +192,7 @@ def read_runtime_table(path: StrPath, columns: TableColumns) -> RuntimeTable:
                 continue
             if len(found) >= MAX_ROWS:
                 raise InvalidInput(
-                    f"{where}: line {row.line}: expected at most {MAX_ROWS:,} rows that fulfil the"
+                    f"{where}: line {row.line}: expected at most {MAX_ROWS:,} rows that match the"
                     " filter"
                 )
             found.append(_read_row(row, columns))
@@ -283,7 +283,7 @@ def _summed(
     shape = (len(keys), len(parts))
     if len(keys) * len(parts) > 50_000_000:
         raise InvalidInput(
-            f"{where}: sum-over: expected a column with few values, got {len(parts):,} in"
+            f"{where}: sum-over: expected a column with few values, got {len(parts):,} values in"
             f" {columns.sum_over!r}"
         )
     cells = group.reshape(-1) * len(parts) + part

@@ -179,12 +179,12 @@ def choose(candidates: Candidates, validation: CrossValidation | None) -> tuple[
             or gaps.mean() <= max(error, NO_MATTER * validation.mean(best.name)) + 1e-12
         ):
             why = (
-                "the least in error"
+                "the form with the smallest error"
                 if form is best
-                else f"the simplest as good as {best.name} within chance"
+                else f"the simplest form whose error is not significantly above that of {best.name}"
             )
             if len(known) == 1:
-                why = "the only form that the table is enough for"
+                why = "the only form for which the table has enough inputs"
             return form, f"{form.name}: {why}; {validation}"
     raise AssertionError("the best form is no worse than itself")
 

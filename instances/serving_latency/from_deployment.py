@@ -18,7 +18,9 @@ MEASURE = {
     "acceptance_rate": (
         "--acceptance FILE, two scrapes of an engine's /metrics or its acceptance histogram"
     ),
-    "output_tokens": "--trace FILE, a log of requests with the tokens of prompts and responses",
+    "output_tokens": (
+        "--trace FILE, a log of requests with the token counts of prompts and responses"
+    ),
     "bandwidth_hz": "--link MBITS, as iperf3 between the two machines measures it",
     "draft_memory_bytes": "--memory GB, the free memory of the machine that drafts",
     "max_speculation_length": (
@@ -57,7 +59,7 @@ def serving_latency(known: Deployment, seed: int = 0) -> Proposal:
         given["input_tokens"] = (trace.input_tokens.tolist(), known.rows)
         given["output_tokens"] = (trace.output_tokens.tolist(), known.rows)
         given["max_output_tokens"] = (int(trace.output_tokens.max()), f"longest of {known.rows}")
-        unused.append(f"of the trace its {FROM_TRACE.unused}")
+        unused.append(f"the trace's {FROM_TRACE.unused}")
     if link is not None:
         given["bandwidth_hz"] = (link.bits_per_second, "--link")
         given["snr"] = (
@@ -65,7 +67,7 @@ def serving_latency(known: Deployment, seed: int = 0) -> Proposal:
             "--link: one bit per second and hertz for every task",
         )
         if link.round_trip_seconds is not None:
-            unused.append("round trip of --link: the model has no latency of messages")
+            unused.append("round trip of --link: the model has no message latency")
     if known.memory_bytes is not None:
         given["draft_memory_bytes"] = (known.memory_bytes, "--memory")
     if known.acceptance is not None:

@@ -51,5 +51,5 @@ FROM_TRACE = FromTrace(
     build=serving_latency,
     families=labelled(FAMILIES, "paper-1"),
     of_the_trace=("tasks", "max_input", "max_output"),
-    unused="arrivals: all requests wait at the start",
+    unused="arrivals, because all requests wait at the start",
 )

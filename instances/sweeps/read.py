@@ -55,12 +55,12 @@ The strings occur in the first line of a table. All other tables are read by `cs
 _HEAD = 4096
 """Number of bytes read from the beginning of a file to recognise its format."""
 
-_ACCEPTANCE = "acceptance: give it to --acceptance of `specopt plan` or `specopt export`"
+_ACCEPTANCE = "acceptance; use it with --acceptance of `specopt plan` or `specopt export`"
 OTHERS = {
     "sglang:spec_accept_length": _ACCEPTANCE,
     "acceptance_at_pos_0": _ACCEPTANCE,
     '"conditional_accept_rates"': _ACCEPTANCE,
-    ",avg_ns,": "times of passes: give it to `specopt plan --runtimes`",
+    ",avg_ns,": "times of passes; use it with `specopt plan --runtimes`",
 }
 """Descriptions of files that are not sweeps, keyed by a string that occurs near their beginning."""
 
@@ -105,7 +105,7 @@ def read_sweeps(
     for source in sources:
         path, length = parse_source(source) if isinstance(source, str) else (os.fspath(source), ...)
         if path in seen:
-            raise InvalidInput(f"{path}: expected each file once")
+            raise InvalidInput(f"{path}: the file is given twice; give it once")
         seen.add(path)
         _read(rows, path, length)
     return rows.sweep(workload, model, draft)

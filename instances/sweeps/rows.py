@@ -190,7 +190,7 @@ class Rows:
                 if isinstance(run.said, str):
                     self._drop(run.said, run)
                 elif run.concurrency is None:
-                    self._drop("at no fixed concurrency", run)
+                    self._drop("without a fixed concurrency", run)
                 elif run.failed:
                     self._drop(FAILED, run)
                 elif run.tokens_per_second:
@@ -221,9 +221,9 @@ class Rows:
             settled is None and (run.acceptance_length or 1.0) > 1.0
         ):
             expected = (
-                "drafts, as the file counts them"
+                "a draft length, because the file counts drafts"
                 if settled is None
-                else f"{settled}, as the file says"
+                else f"{settled}, as in the file"
             )
             got = "none" if given is None else given
             error = run.fields.refuse("draft_length", expected, got)
@@ -276,9 +276,9 @@ class Rows:
             ),
         )
         if not runs:
-            none = "expected at least one run with its throughput"
+            none = "expected at least one run with throughput"
             if {one.outcome for one in found} == {FAILED}:
-                none = "requests of every run failed: run the benchmark again"
+                none = "every run has failed requests; run the benchmark again"
             raise InvalidInput("; ".join([f"{self.where}: {none}", *notes]))
         if workload is not None:
             names = {run.point.condition.workload for run in runs}
@@ -305,7 +305,7 @@ def _of_one(kind: str, wanted: str | None, found: list[_Found]) -> list[_Found]:
 
 
 def _unknown(kind: str, names: Iterable[str], got: str | None) -> InvalidInput:
-    known = printable(", ".join(sorted(names)) or "no name, no file says one", 240)
+    known = printable(", ".join(sorted(names)) or "no name, because the files contain none", 240)
     return InvalidInput(
         f"{kind}: expected one of {known}; got {'none' if got is None else describe(got)}"
     )

@@ -28,7 +28,7 @@ def perf_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
     table.need(*KEYS)
     for row in table:
         rate, latency, speed = (row.within(name, "a number > 0", 1e-9, 1e9) for name in KEYS)
-        rows.assume("at as many requests at a time as their rate times their latency")
+        rows.assume("with a concurrency of rate times latency")
         yield Run(
             fields=row,
             tokens_per_second=speed,

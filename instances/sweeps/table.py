@@ -56,11 +56,11 @@ def csv_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
         if near and not _STATISTIC.match(name):
             raise InvalidInput(
                 f"{lines.where}: line {line}: expected columns among {', '.join(known)}, got"
-                f" {describe(name)}; rename it if {near[0]} is meant, or remove it otherwise"
+                f" {describe(name)}; rename it to {near[0]} if that is meant, or remove it"
             )
     if extra:
         rows.notes.append(
-            f"ignored: columns that are not used ({printable(', '.join(extra), 240)})"
+            f"columns that are not used are ignored ({printable(', '.join(extra), 240)})"
         )
     wanted = {*REQUIRED, *table.header} - set(extra)
     table.need(*sorted(wanted, key=known.index))
@@ -88,4 +88,4 @@ def _run(fields: Row) -> Run:
 
 
 def _number(fields: Row, name: str) -> float | None:
-    return fields.number(name, expected="a number, or nothing")
+    return fields.number(name, expected="a number or an empty field")

@@ -21,7 +21,7 @@ from specopt.models.sweep import ONLY, Setup
 TOKENS = "num_speculative_tokens"
 SCHEDULE = "num_speculative_tokens_per_batch_size"
 CONFIG = "speculative_config"
-VARIES = "whose draft length changes with the batch"
+VARIES = "whose draft length changes with the batch size"
 LATENCY = {
     "mean_tpot_ms": "mean_tpot_ms",
     "p50_tpot_ms": "median_tpot_ms",

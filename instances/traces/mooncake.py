@@ -70,7 +70,7 @@ class JsonLines:
         for line in filter(str.strip, lines):
             row = _object(line)
             if row is None:
-                raise lines.refuse(lines.number, "one JSON object, no key twice", line.strip())
+                raise lines.refuse(lines.number, "one JSON object with unique keys", line.strip())
             for field in FIELDS:
                 if field not in row:
                     raise lines.refuse(

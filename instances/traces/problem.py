@@ -72,8 +72,8 @@ class FromTrace:
         last = trace.start + len(trace) - 1
         dropped = "".join(f", {count} with {reason} dropped" for reason, count in trace.dropped)
         notes = (
-            f"Rows {trace.start} to {last} of {source}{dropped}; all else from {chosen.name}, seed"
-            f" {seed}."
+            f"Rows {trace.start} to {last} of {source}{dropped}; other values from {chosen.name},"
+            f" seed {seed}."
         )
         return dataclasses.replace(
             problem, name=f"{source} {trace.start}-{last} {chosen.label} seed={seed}", notes=notes

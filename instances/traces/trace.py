@@ -148,7 +148,7 @@ class Trace:
         ).tolist()
         if not stop > first:
             raise InvalidInput(
-                "from_seconds, to_seconds: expected a time in which requests arrive (the trace"
+                "from_seconds, to_seconds: expected an interval in which requests arrive (the trace"
                 f" lasts {self.duration_seconds:g} s), got {from_seconds:g} to {to_seconds:g}"
             )
         return self.window(first, stop - first)

@@ -21,8 +21,8 @@ MEASURE = {
         "--acceptance FILE, two scrapes of an engine's /metrics or its acceptance histogram"
     ),
     "deadline_seconds": "--set deadline_seconds=[...], from the latency that you guarantee",
-    "cached_tokens": "--trace FILE, a log of requests with the tokens of prompts",
-    "memory_bytes": "--memory GB, that of the machine that verifies",
+    "cached_tokens": "--trace FILE, a log of requests with the token counts of prompts",
+    "memory_bytes": "--memory GB, the memory of the machine that verifies",
 }
 
 
@@ -63,7 +63,7 @@ def verification_batch(known: Deployment, seed: int = 0) -> Proposal:
                 f"memory: expected more than the {verify.weight_bytes:,} bytes of weights of"
                 f" {verify.name}"
             )
-        given["memory_bytes"] = (free, f"--memory less the weights of {verify.name}")
+        given["memory_bytes"] = (free, f"--memory minus the weights of {verify.name}")
     if known.acceptance is not None:
         drafts = drafted_tokens(seed, base.requests)
         found = known.acceptance.expected_tokens(int(drafts.max()))[drafts]
@@ -71,7 +71,9 @@ def verification_batch(known: Deployment, seed: int = 0) -> Proposal:
             found.tolist(),
             f"--acceptance, for drafts of {family.name}",
         )
-    unused = [] if known.link is None else ["--link: the model begins when drafts have arrived"]
+    unused = (
+        [] if known.link is None else ["--link: the model starts after the drafts have arrived"]
+    )
     if trace is not None:
-        unused.append(f"of the trace its {FROM_TRACE.unused}")
+        unused.append(f"the trace's {FROM_TRACE.unused}")
     return Proposal.of(base, family, given, MEASURE, unused)

@@ -50,5 +50,5 @@ FROM_TRACE = FromTrace(
     build=verification_batch,
     families=labelled(FAMILIES, "mixed", "warm", "tight", "memory-bound"),
     of_the_trace=("requests",),
-    unused="arrivals and responses: all requests wait now",
+    unused="arrivals and responses, because all requests wait now",
 )

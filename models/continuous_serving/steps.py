@@ -123,14 +123,14 @@ def phase_defects(problem: ContinuousServingData, plan: ContinuousServingPlan) -
             )
         least = problem.min_speculation_length if drafting else 0
         if min(lengths) < least or (max(lengths) > 0 and not drafting):
-            word = f"at least {least}" if drafting else "0 (autoregressive)"
+            word = f"at least {least}" if drafting else "0 when mechanism is 'autoregressive'"
             found.append(
                 f"{where}.speculation_length: expected {word}, got {phase.speculation_length}"
             )
         listed = sorted(itertools.chain.from_iterable(phase.batches))
         if listed != list(range(problem.tasks)):
             found.append(
-                f"{where}.batches: expected each of the tasks 0 to {problem.tasks - 1} once"
+                f"{where}.batches: expected each task from 0 to {problem.tasks - 1} exactly once"
             )
     return found
 
@@ -416,5 +416,7 @@ class _Run:
         model ("draft" or "verify") to whose memory the limit applies.
         """
         if exceeds(needed, limit):
-            sentence = f"phases[{self.phase}].batches[{batch}]: {too_much(needed, which, limit)}"
+            sentence = (
+                f"phases[{self.phase}].batches[{batch}]: the batch {too_much(needed, which, limit)}"
+            )
             self.breaches.setdefault((self.phase, batch, which), sentence)

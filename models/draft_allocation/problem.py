@@ -84,8 +84,8 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
             most = self.weights.sum() * (self.budget_tokens + 1.0)
         if not np.isfinite(most):
             raise InvalidInput(
-                "weights: their sum times the budget must be finite, got a largest weight of"
-                f" {self.weights.max():g}"
+                "weights: the sum of the weights times the budget must be finite; the largest"
+                f" weight is {self.weights.max():g}"
             )
 
     @property
@@ -126,7 +126,9 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
             return found
         total = sum(plan.draft_tokens.tolist())
         if total > self.budget_tokens:
-            found.append(f"draft_tokens: sum to {total}, but the budget is {self.budget_tokens}")
+            found.append(
+                f"draft_tokens: the sum is {total}, but the budget is {self.budget_tokens}"
+            )
         if self.max_draft_tokens is not None:
             found += [
                 f"draft_tokens[{client}]: expected at most {self.max_draft_tokens[client]}, "

@@ -114,7 +114,9 @@ class DraftControlPlan(Plan):
         super().__post_init__()
         for state, choice in enumerate(self.policy):
             if not isinstance(choice, DraftChoice):
-                raise InvalidInput(f"policy[{state}]: expected DraftChoice, got {describe(choice)}")
+                raise InvalidInput(
+                    f"policy[{state}]: expected a DraftChoice, got {describe(choice)}"
+                )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -215,7 +217,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
 
     def _check_state(self, state: ChannelState, where: str) -> None:
         if not isinstance(state, ChannelState):
-            raise InvalidInput(f"{where}: expected ChannelState, got {describe(state)}")
+            raise InvalidInput(f"{where}: expected a ChannelState, got {describe(state)}")
         count = len(self.resolutions)
         if len(state.acceptance_rates) != count:
             raise InvalidInput(
@@ -244,8 +246,8 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         quickest = self._seconds(state, shortest, 0.0, float(verify[shortest]))
         if not (math.isfinite(slowest) and math.isfinite(1.0 / quickest if quickest else math.inf)):
             raise InvalidInput(
-                f"{where}.uplink_bits_per_second: iterations must take a finite number of"
-                f" seconds > 0, got {quickest} to {slowest}"
+                f"{where}.uplink_bits_per_second: the time of an iteration must be finite and > 0,"
+                f" got {quickest} to {slowest} seconds"
             )
 
     @cached_property

@@ -203,8 +203,8 @@ class DraftStoppingProblem(Problem):
             size = one.acceptance_rate.values.size
             if one.acceptance_rate.values.ndim and size != self.max_draft_tokens:
                 raise InvalidInput(
-                    f"rounds[{index}].acceptance_rate: expected one number or max_draft_tokens = "
-                    f"{self.max_draft_tokens} of them, got {size}"
+                    f"rounds[{index}].acceptance_rate: expected 1 or max_draft_tokens ="
+                    f" {self.max_draft_tokens} numbers, got {size}"
                 )
         with np.errstate(over="ignore"):
             seconds = self.round_by_length
@@ -212,7 +212,8 @@ class DraftStoppingProblem(Problem):
             fastest = (1.0 + self.max_draft_tokens) / seconds.min()
         if not (math.isfinite(slowest) and np.isfinite(fastest)):
             raise InvalidInput(
-                f"round_seconds: expected finite rates and times, got {seconds.min():g} seconds"
+                "round_seconds: the times of rounds and the resulting rates must be finite; the"
+                f" shortest time is {seconds.min():g} seconds"
             )
         if seconds.max() > MAX_RATIO * seconds.min():
             raise InvalidInput(
@@ -322,7 +323,7 @@ class DraftStoppingProblem(Problem):
         if wrong.any():
             node, score = np.argwhere(wrong)[0].tolist()
             return [
-                f"next[{node}][{score}]: expected -1 or a node in {node + 1}..{count - 1}, got"
+                f"next[{node}][{score}]: expected -1 or a node from {node + 1} to {count - 1}, got"
                 f" {rows[node, score]}"
             ]
         longest = np.zeros(

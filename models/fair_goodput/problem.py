@@ -141,8 +141,8 @@ class Schedule(Custom):
             raise InvalidInput("schedule: the arrays of a schedule must have consistent lengths")
         if not self.full[0]:
             raise InvalidInput(
-                "schedule[0].draft_tokens: required field is missing (the first entry cannot"
-                " be a change)"
+                "schedule[0].draft_tokens: missing; required because the first entry cannot consist"
+                " of changes"
             )
         size = self.size
         if not size:
@@ -157,8 +157,8 @@ class Schedule(Custom):
                 )
             if np.count_nonzero(self.clients[start:stop] != np.arange(size)):
                 raise InvalidInput(
-                    f"schedule[{entry}]: expected every client, in order, in an entry with"
-                    f" draft_tokens"
+                    f"schedule[{entry}]: an entry with draft_tokens must list every client, in"
+                    " order"
                 )
         self._refuse(
             ~np.isfinite(self.share) | (self.share < 0), "share", "a share >= 0", self.share
@@ -265,7 +265,7 @@ class Schedule(Custom):
             if isinstance(in_full, list) == isinstance(changed, list):
                 came = "both" if isinstance(in_full, list) else "neither"
                 raise InvalidInput(
-                    f"{where}[{index}]: expected one of draft_tokens and changes, got {came}"
+                    f"{where}[{index}]: expected either draft_tokens or changes, got {came}"
                 )
             if isinstance(in_full, list):
                 clients.append(range(len(in_full)))
@@ -436,8 +436,8 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
                 quickest = self.round_seconds(np.zeros(self.clients, np.int64))
             if quickest <= 0:
                 raise InvalidInput(
-                    "verify_overhead_seconds: expected a number > 0 if no client's network takes"
-                    " time"
+                    "verify_overhead_seconds: expected a number > 0 because all network_seconds are"
+                    " 0"
                 )
         self._check_range()
 
@@ -602,7 +602,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         schedule = plan.schedule
         total = float(schedule.share.sum(dtype=np.longdouble))
         if abs(total - 1.0) > SCHEDULE_TOLERANCE:
-            found.append(f"schedule: shares sum to {total:.12g} instead of 1")
+            found.append(f"schedule: the shares sum to {total:.12g} instead of 1")
         # Python integers, because the sum of many budgets may exceed 64 bits
         spent = np.zeros(len(schedule), object)
         np.add.at(spent, schedule.entries, schedule.steps.astype(object))
@@ -610,7 +610,8 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         found += self._first(
             spent > self.budget_tokens,
             lambda e: (
-                f"schedule[{e}]: {spent[e]} draft tokens, at most {self.budget_tokens} are allowed"
+                f"schedule[{e}]: the draft tokens sum to {spent[e]}, but the budget is"
+                f" {self.budget_tokens}"
             ),
         )
         if self.max_draft_tokens is not None:
@@ -618,8 +619,9 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             found += self._first(
                 schedule.tokens > caps[schedule.clients],
                 lambda k: (
-                    f"schedule[{schedule.entries[k]}]: {schedule.tokens[k]} draft tokens for client"
-                    f" {schedule.clients[k]}, at most {caps[schedule.clients[k]]} are allowed"
+                    f"schedule[{schedule.entries[k]}]: client {schedule.clients[k]} has"
+                    f" {schedule.tokens[k]} draft tokens, but at most {caps[schedule.clients[k]]}"
+                    " are allowed"
                 ),
             )
         goodput, tokens = self.realised(schedule)
@@ -635,7 +637,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             found += self._first(
                 off,
                 lambda i, n=name, d=declared, a=actual: (
-                    f"{n}[{i}]: {d[i]:.12g}, but the schedule gives {a[i]:.12g}"
+                    f"{n}[{i}]: the plan states {d[i]:.12g}, but the schedule gives {a[i]:.12g}"
                 ),
             )
         if self.min_goodput is not None:
@@ -691,5 +693,5 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         count = int(np.count_nonzero(wrong))
         if not count:
             return []
-        more = f" (and {count - 1} more such)" if count > 1 else ""
+        more = f" (and {count - 1} more like it)" if count > 1 else ""
         return [sentence(int(np.argmax(wrong))) + more]

@@ -117,8 +117,8 @@ class TabledRuntime(Checked):
     def pieces(self) -> tuple[LinearRuntime, ...]:
         """Raise `Unsupported`, because a table has no linear pieces."""
         raise Unsupported(
-            "draft_runtime, verify_runtime: measured passes are not supported here; fit a line or"
-            " pieces to them"
+            "draft_runtime, verify_runtime: this method does not support measured passes; fit a"
+            " line or pieces to them"
         )
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:

@@ -81,8 +81,8 @@ def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: 
         larger = table.batch > (np.inf if sizes is None else sizes[-1])
         if larger.all():
             raise InvalidInput(
-                f"{where}.captured_batches: the table contains no passes of captured sizes; add"
-                " some"
+                f"{where}.captured_batches: the table contains no passes with captured batch sizes;"
+                " measure some"
             )
         found = MeasuredPasses.from_table(_rows(table, ~larger), f"{where}.table")
         if sizes is not None and larger.any():
@@ -112,7 +112,7 @@ def _sizes(data: Mapping[str, Any], where: str) -> Floats | None:
     given = data.get("captured_batches")
     if given is None:
         if "beyond" in data:
-            raise InvalidInput(f"{where}.captured_batches: required with beyond")
+            raise InvalidInput(f"{where}.captured_batches: missing; required when beyond is given")
         return None
     good = (
         isinstance(given, list)
@@ -151,7 +151,7 @@ def _fitted(
         apart = coefficients[name] - coefficients["fitted"]
         if ((apart > 0.0) if name == "lower" else (apart < 0.0)).any():
             raise InvalidInput(
-                f"{where}.{name}: expected {name} limits of the coefficients in {key}"
+                f"{where}.{name}: the {name} limits contradict the coefficients in {key}"
             )
     largest = max(float(column.max()) for column in coefficients.values())
     if largest > MAX_COEFFICIENT:
@@ -213,7 +213,7 @@ def _work(
 
 def _misfit(data: object, where: str) -> tuple[float, float]:
     if not isinstance(data, Mapping):
-        raise InvalidInput(f"{where}: expected low and high, got {describe(data)}")
+        raise InvalidInput(f"{where}: expected an object with low and high, got {describe(data)}")
     only_fields(data, ("low", "high"), where)
     low = number(f"{where}.low", data.get("low"), high=0, above=-1)
     return low, number(f"{where}.high", data.get("high"), 0, below=1e18)

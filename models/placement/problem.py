@@ -103,12 +103,13 @@ class Verifier:
         seconds = self.passes.at(1, 1, 0)
         if not 0.0 < seconds <= LONGEST_PASS:
             raise InvalidInput(
-                f"passes: a pass of one token must take > 0 and <= {LONGEST_PASS:g} s, got "
-                f"{seconds:g} s; are these milliseconds?"
+                f"passes: a pass of one token must take > 0 and <= {LONGEST_PASS:g} s, got"
+                f" {seconds:g} s; are the values in milliseconds?"
             )
         if self.busy_watts is not None and self.busy_watts < self.idle_watts:
             raise InvalidInput(
-                f"busy_watts: expected >= idle_watts = {self.idle_watts:g}, got {self.busy_watts:g}"
+                f"busy_watts: expected at least idle_watts = {self.idle_watts:g}, got"
+                f" {self.busy_watts:g}"
             )
 
     @property
@@ -236,8 +237,8 @@ class ClientClass:
         check(self)
         if self.max_context_tokens is not None and self.max_context_tokens < self.context_tokens:
             raise InvalidInput(
-                f"max_context_tokens: expected >= context_tokens = {self.context_tokens}, got "
-                f"{self.max_context_tokens}"
+                f"max_context_tokens: expected at least context_tokens = {self.context_tokens}, got"
+                f" {self.max_context_tokens}"
             )
         if self.round_trip_seconds is not None:
             _check_trips(self.round_trip_seconds)
@@ -259,8 +260,8 @@ def _check_trips(trips: NamedTrips) -> None:
     for name, seconds in trips.values.items():
         if float(np.max(seconds)) > LONGEST_TRIP:
             raise InvalidInput(
-                f"round_trip_seconds.{name}: expected at most {LONGEST_TRIP:g} s, got "
-                f"{float(np.max(seconds)):g}; are these milliseconds?"
+                f"round_trip_seconds.{name}: expected at most {LONGEST_TRIP:g} s, got"
+                f" {float(np.max(seconds)):g}; are the values in milliseconds?"
             )
 
 
@@ -384,8 +385,9 @@ class PlacementProblem(Problem):
                     self.max_draft_tokens + 1,
                 ):
                     raise InvalidInput(
-                        f"classes[{index}].acceptance.{name}: expected one number, max_draft_tokens"
-                        f" = {self.max_draft_tokens} of them, or one more, got {len(rates)}"
+                        f"classes[{index}].acceptance.{name}: expected 1, max_draft_tokens ="
+                        f" {self.max_draft_tokens} or {self.max_draft_tokens + 1} numbers, got"
+                        f" {len(rates)}"
                     )
         self._check_objective()
 
@@ -407,7 +409,7 @@ class PlacementProblem(Problem):
                 "energy",
                 "classes[{}].device_watts",
                 measured,
-                "a value where a device may draft",
+                "a value for a class whose devices may draft",
             ),
         ):
             if self.objective in objectives.split() and not all(known):
@@ -741,8 +743,8 @@ class PlacementProblem(Problem):
             placed = used["class", of.name]
             if self.objective != "capacity" and placed != of.clients:
                 found.append(
-                    f"class {of.name!r}: {placed} of {of.clients} clients are placed;"
-                    f" expected all of them"
+                    f"class {of.name!r}: {placed} of {of.clients} clients are placed, but all must"
+                    " be placed"
                 )
         for name, units in (("verifier", self.verifiers), ("pool", self.draft_pools)):
             for each in units:
@@ -756,8 +758,8 @@ class PlacementProblem(Problem):
             share = -(-clients // draft.units)
             if draft.per_unit != share:
                 found.append(
-                    f"draft_groups[{g}].per_unit: expected {share} ({clients} clients share"
-                    f" {draft.units} units), got {draft.per_unit}"
+                    f"draft_groups[{g}].per_unit: expected {share} because {clients} clients share"
+                    f" {draft.units} units, got {draft.per_unit}"
                 )
         return found
 

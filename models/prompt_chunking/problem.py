@@ -350,5 +350,5 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         """Return the reasons why the plan does not match this problem."""
         total = int(plan.chunks.sum())
         if total != self.prompt_tokens:
-            return [f"chunks: sum to {total}, the prompt has {self.prompt_tokens} tokens"]
+            return [f"chunks: the sum is {total}, but the prompt has {self.prompt_tokens} tokens"]
         return []

@@ -340,5 +340,5 @@ def memory_violations(problem: ServingLatencyProblem, plan: ServingLatencyPlan) 
             tokens = int(problem.input_tokens[members].max()) + int(outputs[members].max())
             needed = model.parameter_bytes + len(members) * model.kv_bytes_per_token * tokens
             if exceeds(needed, limit):
-                found.append(f"batches[{position}]: {too_much(needed, which, limit)}")
+                found.append(f"batches[{position}]: the batch {too_much(needed, which, limit)}")
     return found

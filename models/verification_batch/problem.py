@@ -179,15 +179,15 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         seconds = a * linear + b_compute * interactions + b_read * cached + c  # Eq. 19
         if exceeds(memory, self.memory_bytes):
             found.append(
-                f"batch: needs {memory:.6g} bytes of memory, but only {self.memory_bytes:.6g}"
-                f" are available"
+                f"batch: the requests need {memory:.6g} bytes of memory, but only"
+                f" {self.memory_bytes:.6g} are available"
             )
         for i in batch:
             due = float(self.deadline_seconds[i])
             readings = float(np.spacing(abs(due)) + np.spacing(abs(self.now_seconds)))
             if exceeds(seconds, due - self.now_seconds, readings):
                 found.append(
-                    f"batch: takes {seconds:.9g} s, but request {i} is due in"
+                    f"batch: verification takes {seconds:.9g} s, but request {i} is due in"
                     f" {due - self.now_seconds:.9g} s (at {due!r} s)"
                 )
         return found

@@ -149,9 +149,9 @@ def _assign(place: Any, steps: Sequence[str], value: Any, where: str) -> None:
     elif isinstance(place, dict) and (step in place or not rest):
         key = step  # Problem.from_dict rejects unknown names
     elif isinstance(place, dict | list):
-        raise InvalidInput(f"{where}: the problem has no {step!r} there")
+        raise InvalidInput(f"{where}: the problem has no field or index {step!r} at this path")
     else:
-        raise InvalidInput(f"{where}: {step!r} leads into a value without fields")
+        raise InvalidInput(f"{where}: {step!r} follows a value that has no fields")
     if rest:
         _assign(place[key], rest, value, where)
     else:

@@ -52,7 +52,7 @@ def without_refuted_claims(
         return replace(result, status=status, objective=None, terms={}, gap=None), []
     refuted = []
     if result.status is Status.INFEASIBLE:
-        refuted.append("The file contains a plan, but states that there is none.")
+        refuted.append("The file contains a plan, but states that no plan exists.")
     if report is not None:
         result = replace(result, objective=report.objective, terms=report.terms)
     if result.objective is None:
@@ -66,7 +66,7 @@ def without_refuted_claims(
     if proof.refuted and (problem is not None or not _has_either_sense(kind)):
         refuted.append(
             f"The bound of the file is refuted: it states that {every_plan_has(kind, scale)}"
-            f" {result.bound:.9g}, and this one has {result.objective:.9g}."
+            f" {result.bound:.9g}, but this one has {result.objective:.9g}."
         )
     elif not has_scale and result.bound not in (None, result.objective):
         is_close = math.isclose(result.bound, result.objective, rel_tol=CLOSE)

@@ -100,7 +100,7 @@ def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -
     if form not in FORMATS:
         raise InvalidInput(f"format: expected one of {', '.join(FORMATS)}, got {form!r}")
     if not _formulation_of(problem).is_linear:
-        raise Unsupported(f"formulation: the program of {problem.kind} is not linear")
+        raise Unsupported(f"formulation: the program for {problem.kind} is not linear")
     from pyomo.common.log import LoggingIntercept
 
     # Pyomo's log messages repeat what its exceptions say
@@ -119,7 +119,7 @@ def _formulation_of(problem: Problem) -> Formulation:
     found = kind_of(problem).formulation
     if found is None:
         raise Unsupported(
-            f"formulation: {problem.kind} has no formulation; these have:"
+            f"formulation: {problem.kind} has no formulation; kinds with one:"
             f" {names_with('formulation')}"
         )
     return found

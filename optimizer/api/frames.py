@@ -65,7 +65,7 @@ def to_pandas(value: Any) -> Any:
     MissingDependency
         If pandas is not installed.
     """
-    library("pandas", "this needs pandas: pip install pandas")
+    library("pandas", "data frames need pandas; run pip install pandas")
     return to_arrow(value).to_pandas()
 
 
@@ -77,4 +77,6 @@ def to_polars(value: Any) -> Any:
     MissingDependency
         If Polars is not installed.
     """
-    return library("polars", "this needs polars: pip install polars").from_arrow(to_arrow(value))
+    return library("polars", "data frames need polars; run pip install polars").from_arrow(
+        to_arrow(value)
+    )

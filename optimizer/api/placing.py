@@ -146,15 +146,15 @@ def _headline(known: Deployment, problem: PlacementProblem, ranked: list[Figure]
     (of,) = problem.classes
     least = of.min_tokens_per_second
     what = (
-        f"clients a unit at {1e3 / least:.4g} ms a token"
+        f"clients per unit at {1e3 / least:.4g} ms per token"
         if least
         else f"tokens/s for each of {of.clients:,} clients"
     )
     if not any(one.value for one in ranked):
-        return f"No place keeps {1e3 / least:.4g} ms a token, not even for one client."
+        return f"No place meets {1e3 / least:.4g} ms per token, not even for one client."
     begins = f"Draft {text_of(first)}" if first.draft_tokens else "Do not draft"
     if any(one.value > first.value for one in rest):
-        begins += " (elsewhere a unit would carry more, but no fewer units would do)"
+        begins += " (another place serves more clients per unit, but needs as many units)"
     shown = [
         f"{begins}: {number_of(first)} {what}",
         *(f"{text_of(one)}: {number_of(one)}" for one in rest),
@@ -169,7 +169,7 @@ def _headline(known: Deployment, problem: PlacementProblem, ranked: list[Figure]
         for one in (first, rivals[0])
     )
     measure = "acceptance and " if unsure else ""
-    return f"Too close to call; measure {measure}passes {passes}. {line}"
+    return f"The difference is within the uncertainty; measure {measure}passes {passes}. {line}"
 
 
 def _best_plan(
@@ -236,9 +236,9 @@ def _turns(
             return better("device", others, **{name: value(seconds)})
 
         turn = _last(holds, MIN_SECONDS, MAX_SECONDS)
-        best, end = ("not even best at", MIN_SECONDS) if turn is None else ("best up to", turn)
+        best, end = ("not best even at", MIN_SECONDS) if turn is None else ("best up to", turn)
         line = f"Drafting on the devices is {best} {form.format(f'{1e3 * end:.3g}')}"
-        return name, turn, f"{line}; here: {1e3 * now:.3g} ms."
+        return name, turn, f"{line}; the present value is {1e3 * now:.3g} ms."
 
     trips, tokens = of.round_trip_seconds, of.device_seconds_per_token
     if "device" in alone and others:
@@ -251,7 +251,7 @@ def _turns(
         )
         yield limit(
             "device_seconds_per_token",
-            "{} ms a draft token",
+            "{} ms per draft token",
             tokens.values[drafter.name],
             lambda seconds: NamedSeconds({drafter.name: seconds}),
         )
@@ -264,8 +264,8 @@ def _turns(
         rate = _last(useless, 0.01, 1.0)
         own = of.accepted(drafter.name, problem.max_draft_tokens)
         same = rate_that_yields(1.0 + float(np.cumprod(own[:-1]).sum()), len(own) - 1)
-        verdict = "at any" if rate is None else "at no" if rate == 1.0 else f"from {rate:.2f} on as"
-        line = f"Drafts pay {verdict} acceptance rate; here: {same:.2f}."
+        which = "any rate" if rate is None else "no rate" if rate == 1.0 else f"over {rate:.2f}"
+        line = f"Acceptance at which drafts pay off: {which}; the present rate is {same:.2f}."
         yield "acceptance_rate", None if rate == 1.0 else rate, line
 
 
@@ -301,7 +301,7 @@ def _units(known: Deployment, problem: PlacementProblem, result: Result | None) 
     used = terms["verifiers"][verifier.name]["units"]
     servers = sum(one.units for one in result.plan.draft_groups)
     clients = problem.classes[0].clients
-    take = "clients take" if clients > 1 else "client takes"
+    take = "clients need" if clients > 1 else "client needs"
     parts = [f"{clients:,} {take} {used:,} unit{'s' if used > 1 else ''} of {verifier.name}"]
     rows = terms["classes"][problem.classes[0].name]
     parts.append(
@@ -315,7 +315,7 @@ def _units(known: Deployment, problem: PlacementProblem, result: Result | None) 
     if problem.objective == "cost" and known.fleet.price_per_second:
         parts.append(f"{3600.0 * terms['price_per_second']:.4g} per hour")
     if verifier.watts[1]:
-        parts.append(f"{terms['watts']:.4g} W, {terms['joules_per_token']:.3g} J a token")
+        parts.append(f"{terms['watts']:.4g} W, {terms['joules_per_token']:.3g} J per token")
     return [", ".join(parts) + "."]
 
 
@@ -340,6 +340,6 @@ def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str |
     if not best.value or np.all(times.covers(*where)):
         return None
     return (
-        f"passes of {best.batch:.3g} sequences with {tokens} new tokens each, as here: the lines go"
-        f" on beyond what was measured, {times.measured}"
+        f"passes of {best.batch:.3g} sequences with {tokens} new tokens each are extrapolated"
+        f" beyond the measured range, {times.measured}"
     )

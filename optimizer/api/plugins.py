@@ -184,9 +184,7 @@ def _loaded(entry: EntryPoint, patient: bool = False) -> tuple[Any, str | None]:
     if found:
         return found[0]
     _hanging.add(entry.module)
-    return None, printable(
-        f"{_where(entry)}: does not answer: its import did not end within {LOAD_SECONDS:g} s"
-    )
+    return None, printable(f"{_where(entry)}: the import did not end within {LOAD_SECONDS:g} s")
 
 
 @cache

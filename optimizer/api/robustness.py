@@ -196,16 +196,16 @@ def _check(
     kind = kind_of(problem)
     if kind.uncertainty is None:
         raise Unsupported(
-            f"{kind.name} has no acceptance rate or output length that varies; these have:"
+            f"{kind.name} has no acceptance rate or output length to vary; kinds with one:"
             f" {names_with('uncertainty')}"
         )
     if acceptance is not None:
         low, high = acceptance
         if not 0.0 <= low <= high <= 1.0:
             raise InvalidInput(f"acceptance: expected LOW:HIGH in [0, 1], got {low:g}:{high:g}")
-        expected = "more than 0" if low == 0.0 and not kind.uncertainty.zero else ""
+        expected = "LOW > 0" if low == 0.0 and not kind.uncertainty.zero else ""
         if high == 1.0 and not kind.uncertainty.one:
-            expected = "less than 1"
+            expected = "HIGH < 1"
         if expected:
             raise InvalidInput(
                 f"acceptance: expected {expected} for {kind.name}, got {low:g}:{high:g}"
@@ -227,7 +227,7 @@ def _check(
             if one.uncertainty is not None and one.uncertainty.longest_output is not None
         )
         raise Unsupported(
-            f"output_scale: {kind.name} has no output lengths; these have: {', '.join(have)}"
+            f"output_scale: {kind.name} has no output lengths; kinds with them: {', '.join(have)}"
         )
     integer("samples", samples, 2)
     return kind.uncertainty

@@ -288,7 +288,9 @@ def method_of_function(function: Callable[[Any], Any], problem: type[Problem]) -
             if plan is not None:
                 problem.expect_plan(plan)
                 if violations := problem.violations(plan):
-                    raise InvalidInput(f"{self.name}: the plan violates: {violations[0]}")
+                    raise InvalidInput(
+                        f"{self.name}: the plan violates the problem: {violations[0]}"
+                    )
             return Outcome(plan=plan)
 
     Function.__module__ = function.__module__  # results look up their sources in this module
@@ -426,7 +428,7 @@ def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | Non
     if not method.supports_warm_start:
         able = ", ".join(m.name for m in methods(problem) if m.supports_warm_start) or "none"
         raise Unsupported(
-            f"warm_start: method {method.name} cannot use one; methods that can: {able}"
+            f"warm_start: method {method.name} cannot use a warm start; methods that can: {able}"
         )
     plan = warm_start.plan if isinstance(warm_start, Result) else warm_start
     if not isinstance(plan, problem.plan_type):
@@ -436,7 +438,7 @@ def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | Non
     if violations := problem.violations(plan):
         plan = method.repaired(problem, plan) if isinstance(method, Auto) else None
         if plan is None or problem.violations(plan):
-            raise InvalidInput(f"warm_start: expected a feasible plan, but {violations[0]}")
+            raise InvalidInput(f"warm_start: the plan is not feasible: {violations[0]}")
     return plan
 
 
@@ -484,7 +486,7 @@ def _judged(
         )
         wrong = None
         if termination is Termination.INFEASIBLE:
-            wrong = f"a plan, and a proof that there is none: {explanation}"
+            wrong = f"a plan, but also a proof that none exists: {explanation}"
             termination, explanation = Termination.EXHAUSTED, None
         elif proof.refuted:
             wrong = f"the bound {outcome.bound!r}, but its plan has {objective!r}"

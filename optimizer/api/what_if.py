@@ -174,7 +174,7 @@ def sensitivity(
     chosen = choose(problem, method)
     units = perturbations(problem)
     changes = [
-        ("the problem as it is", problem),
+        ("the unchanged problem", problem),
         *((one.unit, _perturbed(problem, one)) for one in units),
     ]
     answer = solving(chosen, 0, gap=gap, seed=seed)

@@ -42,7 +42,7 @@ from specopt.models.fields import printable
 
 app = typer.Typer(
     name="specopt",
-    help="Plan speculative decoding across edge and cloud, with proof of how good the plan is.",
+    help="Plan speculative decoding across edge and cloud, with a proof of how good the plan is.",
     epilog=(
         "Exit codes: 0 a plan was found, 1 infeasible or none found, 2 bad input or usage, 70 an"
         " internal error, 74 the output cannot be written (disk full). 130 interrupted, 143"

@@ -63,15 +63,15 @@ class Compare:
         "I/N", "Run only every N-th cell, starting with the I-th, so that N jobs share a folder."
     )
     jobs: int | None = option("N", "Number of worker processes.", envvar="SPECOPT_JOBS")
-    executor: str = option("X", "local, dask://HOST:PORT, or ray.", default="local")
+    executor: str = option("X", "Executor: local, dask://HOST:PORT, or ray.", default="local")
     output: Path | None = option(
         "FOLDER",
-        "Keep results here and resume from them. With --table: a file.",
+        "Folder in which results are kept and resumed; with --table: output file.",
         "-o",
         "--output",
     )
-    table: bool = flag("Print tables of earlier results in folders, in Markdown.")
-    pairs: bool = flag("With --table: paired tests of all methods instead.")
+    table: bool = flag("Print Markdown tables of earlier results in folders.")
+    pairs: bool = flag("With --table: print paired tests of all methods instead.")
     again: bool = flag(
         "Judge every plan in the folders again; the exit code is 1 if a number differs."
     )
@@ -187,7 +187,10 @@ def _judge_again(folders: list[str], as_json: bool) -> int:
             " judge"
         )
         if lost:
-            lines.append(f"{lost} of earlier versions have an objective but no plan: not judged")
+            lines.append(
+                f"{lost} records of earlier versions have an objective but no plan and were not"
+                " judged"
+            )
         hand_over("\n".join(lines))
     return NOT_FOUND if wrong else FOUND
 
@@ -206,5 +209,5 @@ def _write(comparison: Comparison, folder: Path) -> list[str]:
             write(folder / name)
             written.append(name)
         except MissingDependency as error:
-            say(f"no {name}: {error}")
+            say(f"{name} was not written: {error}")
     return written

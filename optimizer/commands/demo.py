@@ -143,7 +143,7 @@ def _draw(
     try:
         pipeline_figure(problem, plan).save(picture)
     except MissingDependency as error:
-        out.print(f"No picture: {error}", soft_wrap=True)
+        out.print(f"No picture was drawn: {error}", soft_wrap=True)
     else:
         out.print(f"Picture of the pipeline: {picture}", soft_wrap=True)
 

@@ -104,7 +104,7 @@ class Table:
         "FILE", "Single fit of the draft model, in addition to that of --runtime."
     )
     before: Path | None = option(
-        "FILE", "Earlier scrape of /metrics; the difference between both is used."
+        "FILE", "Earlier scrape of /metrics; the difference between the two scrapes is used."
     )
     model: str | None = option(
         "NAME", "Name of the model to use if scrapes or golden lengths contain several."
@@ -113,7 +113,7 @@ class Table:
     draft_model: Config = None
     verify_model: Config = None
     max_batch: int | None = option(
-        "B", "Maximum batch size; default: the largest measured, at most 256."
+        "B", "Maximum batch size; default: the largest measured size, at most 256."
     )
     max_length: int | None = option(
         "K", "Maximum draft length; default: the longest with known acceptance."
@@ -210,7 +210,11 @@ def _below_none(schedule: Schedule) -> list[str]:
         f"{low} ({least:.2f}x)" if low == high else f"{low} to {high} (at least {least:.2f}x)"
         for low, high, least in runs
     ]
-    return [f"slower than no speculation at batch sizes {', '.join(shown)}"] if runs else []
+    return (
+        [f"the schedule is slower than no speculation at batch sizes {', '.join(shown)}"]
+        if runs
+        else []
+    )
 
 
 for name in (
@@ -233,8 +237,8 @@ def _pair(path: Path, draft: Path | None) -> object:
         return ({} if draft is None else {"draft": read_json(draft)}) | {"verify": data}
     if draft is not None:
         raise InvalidInput(
-            f"--draft-runtime: --runtime must then be a single fit, but {path} has no 'form';"
-            " omit --draft-runtime"
+            f"--draft-runtime: this option requires a single fit as --runtime, but {path} has no"
+            " 'form'; omit --draft-runtime"
         )
     return data
 

@@ -44,15 +44,15 @@ class Fit:
         "Column of the work. The additive form needs three: sums of new tokens, of (cached + new)"
         " new, and of cached tokens.",
     )
-    y: list[str] = required("COL", "Column of the time; several are summed.")
+    y: list[str] = required("COL", "Column of the time; several columns are summed.")
     form: str = option(
         "F",
-        f"{', '.join(FORMS)}, auto (selected by cross-validation) or table (the measured passes"
-        " themselves).",
+        f"Form: {', '.join(FORMS)}, auto (selected by cross-validation) or table (the measured"
+        " passes themselves).",
         default="auto",
     )
-    x_unit: str | None = option("UNIT", "tokens (default) or flops.")
-    y_unit: str | None = option("UNIT", "s (default), ms, us or ns.")
+    x_unit: str | None = option("UNIT", "Unit of --x: tokens (default) or flops.")
+    y_unit: str | None = option("UNIT", "Unit of --y: s (default), ms, us or ns.")
     cached: str | None = option(
         "COL", "Column of cached tokens per request; --x is then new tokens per request."
     )
@@ -60,13 +60,15 @@ class Fit:
     spread: str | None = option(
         "LOW,HIGH", "With --form table: columns of low and high quantiles of the time."
     )
-    where: list[str] | None = option("COL=VALUE", "Use only rows with this value; may be repeated.")
+    where: list[str] | None = option(
+        "COL=VALUE", "Use only rows in which COL has this value; may be repeated."
+    )
     sum_over: str | None = option(
         "COL", "Sum the times over the values of this column, such as layers."
     )
     repeat: list[str] | None = option(
         "[NAME=]N",
-        "Multiply times by N: all, or those of one value of --sum-over or of one --y column.",
+        "Multiply by N all times, or those of one value of --sum-over or of one --y column.",
     )
     model: Config = None
     logits: str = option(
@@ -80,7 +82,7 @@ class Fit:
     verify_model: Config = None
     flat: bool = flag("Fit a roofline whose first piece is constant.")
     errors: str = option(
-        "absolute|relative", "Errors whose squares are minimised.", default="absolute"
+        "absolute|relative", "Kind of errors whose squares are minimised.", default="absolute"
     )
     level: float = option("P", "Confidence level of the limits.", default=0.95)
     folds: int = option("N", "Number of folds of the cross-validation.", default=5)

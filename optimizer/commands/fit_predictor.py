@@ -38,7 +38,7 @@ class FitPredictor:
         " ...",
     )
     feature: list[str] | None = option("COL", "Use this column as a feature; default: all others.")
-    predictor: str = option("P", "logistic, perceptron or trees.", default="logistic")
+    predictor: str = option("P", "Predictor: logistic, perceptron or trees.", default="logistic")
     max_draft: int | None = option(
         "L", "Maximum draft length; default: the median of the log's rounds."
     )

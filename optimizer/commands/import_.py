@@ -30,7 +30,7 @@ class Import:
 
     trace: Path = argument("TRACE", "A file of requests: CSV or JSON lines.")
     kind: str = required(
-        "KIND", "serving-latency, continuous-serving or verification-batch.", "--as"
+        "KIND", "Kind: serving-latency, continuous-serving or verification-batch.", "--as"
     )
     tasks: int | None = option("N", "Number of rows to use; default: all from --start on.")
     start: int | None = option("N", "First row, counted from 0 without dropped rows.")
@@ -44,10 +44,12 @@ class Import:
     runtimes: RuntimesFile = None
     set_: Replacements = None
     format_: str | None = option(
-        "F", "azure, burstgpt, mooncake, bailian, vidur or csv; default: recognised.", "--format"
+        "F",
+        "Format: azure, burstgpt, mooncake, bailian, vidur or csv; default: recognised.",
+        "--format",
     )
     column: list[str] | None = option(
-        "KEY=NAME", "A column of a CSV file; KEY: arrival, input, output."
+        "KEY=NAME", "Column of a CSV file for KEY: arrival, input or output."
     )
     time_unit: str | None = option("UNIT", "Unit of arrivals in a CSV file: s, ms, us, ns or date.")
     output: Output = None
@@ -64,7 +66,7 @@ def import_(given: Import) -> None:
     if by_time and (given.start is not None or given.tasks is not None):
         raise InvalidInput(
             "--from-seconds and --to-seconds select rows by time, --start and --tasks by number;"
-            " use one of the two"
+            " use only one of these pairs"
         )
     if given.tasks == 0:
         raise InvalidInput("--tasks: expected an integer >= 1, got 0")

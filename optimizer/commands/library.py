@@ -88,6 +88,6 @@ def submit(
     better = found.best != saved_instance(name).best
     hand_over("\n".join(said if better else [*said, "nothing to merge"]))
     if better and output is None:
-        say("to submit it, write the line of the library with -o FILE")
+        say("to submit the result, write its line of the library with -o FILE")
     elif better:
         hand_over(line_of(found), output)

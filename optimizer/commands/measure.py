@@ -33,7 +33,7 @@ class Measure:
     )
     repeats: int = option("N", "Number of timed passes per row.", default=10)
     warm_up: int = option("N", "Number of passes before the timed ones.", default=2)
-    dtype: str | None = option("D", "float32 (default on a CPU), bfloat16 or float16.")
+    dtype: str | None = option("D", "Data type: float32 (default on a CPU), bfloat16 or float16.")
     device: str = option("auto|cpu|cuda", "Device to measure.", default="auto")
     threads: int | None = option("N", "Number of threads of a CPU.")
     graphs: bool = option(

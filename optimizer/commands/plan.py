@@ -55,7 +55,7 @@ PRICED = (0.5, 0.9)
 
 TASKS = 100
 
-LINK = "The engine drafts beside the verifier. What --link decides, if clients' devices may draft:"
+LINK = "The engine drafts next to the verifier. If clients' devices may draft, --link decides:"
 
 NO_TABLE = (
     "--runtimes: give this option, or --peak TFLOPS,GB/s for a rough estimate. To measure a table"
@@ -83,8 +83,8 @@ class Plan:
     )
     for_: str = required(
         "KIND|ENGINE",
-        "serving-latency, verification-batch, prompt-chunking, fair-goodput or placement; vllm,"
-        " sglang, tensorrt-llm or llama.cpp.",
+        "Kind: serving-latency, verification-batch, prompt-chunking, fair-goodput or placement; or"
+        " engine: vllm, sglang, tensorrt-llm or llama.cpp.",
         "--for",
     )
     trace: Path | None = option("FILE", "Trace of requests, in a format that import accepts.")
@@ -148,11 +148,13 @@ def plan(given: Plan) -> int:
     if for_ in ENGINES:
         for option, value in (("--set", given.set_), ("--problem", given.problem)):
             if value:
-                raise InvalidInput(f"{option}: expected a kind of problem, got --for {for_}")
+                raise InvalidInput(
+                    f"{option}: expected --for with a kind of problem, got --for {for_}"
+                )
         _engine(ENGINES[for_], known, given)
         return FOUND
     if given.engine_version is not None:
-        raise InvalidInput(f"--engine-version: expected an engine, got --for {for_}")
+        raise InvalidInput(f"--engine-version: expected --for with an engine, got --for {for_}")
     return _kind(_replaced(kinds[for_](known, given.seed), given.set_ or ()), known, given, clock)
 
 
@@ -394,7 +396,11 @@ def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
     )
     for name, shown, default in (
         ("step_overhead_seconds", f"{times.step_overhead_seconds:g}", "none"),
-        ("zero_draft_cost", "{:g} to {:g}".format(*times.zero_draft_cost), "reported of engines"),
+        (
+            "zero_draft_cost",
+            "{:g} to {:g}".format(*times.zero_draft_cost),
+            "as reported for engines",
+        ),
     ):
         values.append(Value(name, shown, path if name in data else default, name not in data))
     return times, values
@@ -416,12 +422,12 @@ def _unknown(
     rate = max(RATE, pays or 0.0)
     rates = PositionAcceptance.constant(rate, PRICED[0], max(rate, PRICED[1]))
     worth = {str(one): made(rates).worth(times, one) for one in PRICED}
-    text = "pays at no acceptance" if pays is None else f"pays above {pays:.2f}"
-    text += f"; planned at {rate:.2g}" + "".join(
+    text = "drafts pay off at no rate" if pays is None else f"drafts pay off above {pays:.2f}"
+    text += f"; {rate:.2g} is assumed" + "".join(
         f", {speedup:.2f}x at {one}" for one, speedup in worth.items()
     )
     known = {"acceptance": {"break_even": pays, "planned": rate, "speedup": worth}}
-    return rates, Value("acceptance", text, "unknown: a range", True), known
+    return rates, Value("acceptance", text, "unknown, so a range is used", True), known
 
 
 def _predicted(config: Path) -> int:

@@ -190,7 +190,7 @@ Output = Annotated[
 EngineVersion = Annotated[
     str | None,
     option_info(
-        "V", "Version of the engine; required for tensorrt-llm, where keys changed their meaning."
+        "V", "Version of the engine; required for tensorrt-llm, whose keys changed their meaning."
     ),
 ]
 Seed = Annotated[int, option_info("N", "Seed of all random numbers.", parser=count)]
@@ -297,7 +297,7 @@ def check_target(target: Path | None, *sources: Path | None) -> None:
     Commands call this function before they do any work.
     """
     if target is not None and target.is_dir():
-        raise InvalidInput(f"{target}: cannot be written (is a directory)")
+        raise InvalidInput(f"{target}: cannot be written (it is a directory)")
     if target is None or not is_replaced(target):
         return
     folder = Path(os.path.realpath(target)).parent

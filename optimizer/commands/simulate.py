@@ -56,11 +56,13 @@ class Simulate:
     )
     replications: int | None = option(
         "R",
-        "Number of replications: [1000] for plans ([200] of continuous-serving), [100] rounds, [5]"
-        " long runs.",
+        "Number of replications; default: 1000 for plans (200 for continuous-serving), 100 for"
+        " rounds, 5 for long runs.",
     )
     drop_finished: bool = flag("Serving latency: finished tasks leave at once.")
-    iterations: int | None = option("I", "Draft control: iterations of a replication [1000].")
+    iterations: int | None = option(
+        "I", "Draft control: iterations per replication; default: 1000."
+    )
     response_tokens: int | None = option(
         "N", "Draft control: also simulate responses of N tokens (Eq. 12)."
     )
@@ -93,7 +95,8 @@ def simulate(given: Simulate) -> None:
     if policy is None and workload is None:
         if result is None:
             raise InvalidInput(
-                "RESULT: required with FILE; alternatively, give KIND with --policy and --workload"
+                "RESULT: missing; required with FILE; otherwise, give KIND with --policy and"
+                " --workload"
             )
         world, played = read_problem(Path(given.source)), read_result(result)
         title = f"plan by {played.by}"

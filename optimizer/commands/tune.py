@@ -44,13 +44,15 @@ class Tune:
         "Measured throughput: CSV, or output of vllm bench serve or sweep, GuideLLM or SGLang"
         " bench_serving. Write FILE@K or FILE@none if a file does not contain the draft length.",
     )
-    engine: str = option("E", "vllm, sglang, tensorrt-llm or llama.cpp.", default="vllm")
+    engine: str = option("E", "Engine: vllm, sglang, tensorrt-llm or llama.cpp.", default="vllm")
     engine_version: EngineVersion = None
-    max_batch: int | None = option("B", "Maximum batch size; default: the largest measured.")
-    max_length: int | None = option("K", "Maximum draft length; default: the longest measured.")
+    max_batch: int | None = option("B", "Maximum batch size; default: the largest measured size.")
+    max_length: int | None = option(
+        "K", "Maximum draft length; default: the longest measured length."
+    )
     tpot: str | None = option(
         "MS[@mean|p50|p99]",
-        "Target time per output token; maximizes the number of concurrent requests within it.",
+        "Target time per output token; maximizes the number of concurrent requests that meet it.",
     )
     ttft: float | None = option("MS", "Maximum mean time to the first token; requires --tpot.")
     mix: str | None = option("NAME=SHARE,...", "Shares of the workloads in the generated tokens.")
@@ -86,9 +88,9 @@ class Tune:
     )
     context: int | None = option("TOKENS", "Context length to optimize for; default: all.")
     ask: bool = flag("Print the points to measure next.")
-    budget: int = option("N", "Maximum number of points to ask for.", default=4)
+    budget: int = option("N", "Maximum number of points to request.", default=4)
     regret: float = option(
-        "SHARE", "Maximum loss of throughput at which no more points are asked for.", default=0.02
+        "SHARE", "Maximum loss of throughput at which no more points are requested.", default=0.02
     )
     confidence: float = option("SHARE", "Confidence level of the bands.", default=0.9)
     drive: str | None = option(
@@ -272,8 +274,8 @@ def _costs(given: Tune, data: dict[str, Any]) -> list[str]:
         if row["tokens_per_second"]:
             row["coins_per_million_tokens"] = given.price / 3600.0 * 1e6 / row["tokens_per_second"]
     return [
-        f"an hour costs {given.price:g} with any draft length, so the most tokens per second are"
-        " also the most tokens per coin"
+        f"an hour costs {given.price:g} with any draft length, so maximizing tokens per second also"
+        " maximizes tokens per coin"
     ]
 
 

@@ -206,7 +206,7 @@ def _submitted(submit: Submit, cell: Cell) -> Future[Record]:
     except RuntimeError as error:
         why = f"{type(error).__name__}: {error}"
         raise InvalidInput(
-            f"executor: accepts no more cells ({why}); records saved in a folder are not lost"
+            f"executor: no more cells are accepted ({why}); records saved in a folder are not lost"
         ) from error
 
 
@@ -250,7 +250,7 @@ def cells_of(
                 cell = Cell.of(name, problem, method, time_limit, gap, seed, sources(type(method)))
                 cells.setdefault(cell.key, cell)
     if not cells:
-        raise InvalidInput("methods: none of them can solve any of the problems")
+        raise InvalidInput("methods: no method can solve any of the problems")
     return list(cells.values())
 
 

@@ -175,5 +175,5 @@ def named(name: str, kinds: Collection[type[Problem]], where: str) -> list[type[
     found = [method for kind in kinds if (method := method_named(kind.kind, name)) is not None]
     if not found:
         known = sorted({method.name for kind in kinds for method in methods_for(kind)})
-        raise InvalidInput(f"{where}: expected some of {', '.join(known)}, got {name!r}")
+        raise InvalidInput(f"{where}: expected one or more of {', '.join(known)}, got {name!r}")
     return found

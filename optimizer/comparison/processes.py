@@ -217,7 +217,7 @@ def run_cell(
             found = worker.ask((cell, path), limit)
     except TimedOut:
         ignored = f"it ignored its time limit of {cell.time_limit:g} s"
-        found = {"error": f"killed {limit:.4g} s after its start: {ignored}"}
+        found = {"error": f"the process was killed {limit:.4g} s after its start: {ignored}"}
     except Crashed as crash:
         found = {"error": str(crash)}
     found |= {"wall_seconds": time.monotonic() - begun, "started": started}
@@ -261,7 +261,7 @@ def submitting(
             threads.shutdown(wait=True)
             workers.close()
     elif executor == "ray":
-        ray = library("ray", "ray needs Ray: pip install 'specopt[ray]'")
+        ray = library("ray", "ray needs Ray; run pip install 'specopt[ray]'")
         with contextlib.ExitStack() as stack:
             if not ray.is_initialized():
                 address = os.environ.get("RAY_ADDRESS")
@@ -283,7 +283,7 @@ def submitting(
 
 @contextmanager
 def _dask(address: str) -> Iterator[Executor]:
-    distributed = library("distributed", "dask:// needs Dask: pip install 'specopt[dask]'")
+    distributed = library("distributed", "dask:// needs Dask; run pip install 'specopt[dask]'")
     host, _, port = address.rpartition(":")
     if not (host and port.isdecimal()):
         raise InvalidInput(f"executor: expected dask://HOST:PORT, got 'dask://{address}'")

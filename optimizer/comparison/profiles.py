@@ -101,14 +101,14 @@ def profile_charts(comparison: Comparison, kind: str) -> tuple[Chart, Chart]:
             shares,
             "Share of the runs within a gap to the best bound",
             "gap (%)",
-            f"Smaller gaps than {least:g} % are drawn at this value.",
+            f"Gaps below {least:g} % are drawn at this value.",
             common,
         ),
         _profile(
             time_profile(comparison, kind),
             f"Share of the runs solved to {100 * SOLVED:g} % within a factor of the fastest",
             "time divided by that of the fastest method",
-            "Solved: a plan within this distance of the best bound, or a proof.",
+            f"A run is solved by a plan within {100 * SOLVED:g} % of the best bound or a proof.",
             common,
         ),
     )

@@ -64,7 +64,7 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:  # ValueError: a null byte in the path
             raise InvalidInput(
-                f"{folder}: cannot be made ({getattr(error, 'strerror', None) or error})"
+                f"{folder}: cannot be created ({getattr(error, 'strerror', None) or error})"
             ) from None
         self.damaged: list[str] = []
         self._file: int | None = None
@@ -103,7 +103,7 @@ class Store:
     def log_damaged(self) -> None:
         """Log a warning for each invalid line that was found when the records were last read."""
         for damaged in self.damaged:
-            logger.warning("%s; ignored, its cell is run again", damaged)
+            logger.warning("%s; the record is ignored, and its cell is run again", damaged)
 
     def open(self) -> int:
         """Open this writer's file unless it is already open, and return the file descriptor.

@@ -32,7 +32,7 @@ TEST_SETS = (
     "Averages are over the common cells, which were accepted by every method of the kind that"
     " accepts at least half of all cells; other methods have no averages. Gaps are over the common"
     " cells in which each method has a plan. Of all cells, those that a method refused or in which"
-    " it failed are unsolved."
+    " it failed count as unsolved."
 )
 
 Tables = dict[str, list[dict[str, Any]]]

@@ -105,8 +105,8 @@ def tail(schedule: Schedule) -> str:
     The note applies to engines that use the last draft length for such batch sizes.
     """
     return (
-        f"batches beyond {schedule.largest_batch} carry the last draft length,"
-        f" {schedule.ranges[-1][2]}, on: limit the engine's batch, or measure larger ones"
+        f"batches beyond {schedule.largest_batch} use the last draft length,"
+        f" {schedule.ranges[-1][2]}; limit the engine's batch, or measure larger ones"
     )
 
 
@@ -114,4 +114,4 @@ def other_rules(known: str, version: str | None) -> tuple[str, ...]:
     """Return a note if a version may have other configuration rules than the known version."""
     if version is None or version == known:
         return ()
-    return (f"the rules are those of {known}; {version} may have others: check its documentation",)
+    return (f"the rules are those of {known}; {version} may have others; check its documentation",)

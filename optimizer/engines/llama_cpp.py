@@ -42,15 +42,15 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
         return tuple(known)
     if len(schedule.ranges) > 1:
         known.append(
-            f"one length for every batch size: {length} reaches {reached:.3f}x the throughput"
-            f" without speculation on average, a length per batch size {scheduled:.3f}x;"
-            f" {100.0 * max(0.0, 1.0 - reached / scheduled):.1f} % are lost"
+            f"one length is used for every batch size: {length} reaches {reached:.3f}x the"
+            " throughput without speculation on average, and one length per batch size"
+            f" {scheduled:.3f}x, a loss of {100.0 * max(0.0, 1.0 - reached / scheduled):.1f} %"
         )
     slower = np.array(schedule.batches)[schedule.speedups[:, length] < 1.0]
     if slower.size:
         known.append(
-            f"slower than no speculation at {slower.size} of {len(schedule.batches)} batch sizes,"
-            f" from {slower[0]} to {slower[-1]}"
+            f"this length is slower than no speculation at {slower.size} of {len(schedule.batches)}"
+            f" batch sizes, from {slower[0]} to {slower[-1]}"
         )
     return tuple(known)
 

@@ -48,11 +48,11 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
         known[0] += f", with {ADAPTIVE} in FILE"
         known += [
             (
-                "adaptive lengths are for EAGLE and EAGLE3 with top-k 1, without data-parallel"
-                " attention"
+                "adaptive lengths work only for EAGLE and EAGLE3 with top-k 1, without"
+                " data-parallel attention"
             ),
             (
-                "a batch counts as the next captured CUDA graph size: capture the last size of"
+                "a batch counts as the next captured CUDA graph size; capture the last size of"
                 " every range but the last"
                 f" ({', '.join(str(high) for _, high, _ in schedule.ranges[:-1])})"
             ),

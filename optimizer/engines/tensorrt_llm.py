@@ -64,7 +64,7 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
             " the other way round"
         ),
         (
-            f"batches beyond {schedule.largest_batch} draft nothing, one token in the newest"
+            f"batches beyond {schedule.largest_batch} draft nothing, or one token in the newest"
             " versions"
             if upper
             else tail(schedule)
@@ -85,8 +85,8 @@ def has_upper_bounds(version: str | None) -> bool:
     """
     if version is None:
         raise InvalidInput(
-            f"engine_version: expected TensorRT-LLM's version: keys of {SCHEDULE} are lower bounds"
-            f" of the batch size before {BORDER} and upper bounds since"
+            f"engine_version: expected TensorRT-LLM's version, because keys of {SCHEDULE} are lower"
+            f" bounds of the batch size before {BORDER} and upper bounds since"
         )
     order = _order(version)
     if order < _order(FIRST + ".0rc0"):

@@ -34,8 +34,8 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
                 f" {schedule.longest} at every batch size"
             ),
             (
-                "on the old model runner (V1) the table holds for ngram, eagle, eagle3, mtp,"
-                " draft_model and dflash only, and full CUDA graphs become piecewise"
+                "on the old model runner (V1) the table applies only to ngram, eagle, eagle3, mtp,"
+                " draft_model and dflash, and full CUDA graphs become piecewise"
             ),
         ]
     return (*known, *other_rules(RULES, version))

@@ -23,7 +23,7 @@ from specopt.models.reading import StrPath
 Row = Mapping[str, Any]
 Spec = Mapping[str, Any]
 
-MISSING = "pictures need vl-convert-python: pip install 'specopt[plot]'"
+MISSING = "pictures need vl-convert-python; run pip install 'specopt[plot]'"
 
 FORMS = ("png", "pdf", "svg")
 """Supported formats of picture files."""
@@ -280,7 +280,11 @@ def points(title: str, note: str, rows: Sequence[Row], **encoding: Any) -> Chart
 
     If there are too many rows, only the first rows are plotted, and the note says so.
     """
-    left_out = f" The first {MAX_MARKS:,} of {len(rows):,}." if len(rows) > MAX_MARKS else ""
+    left_out = (
+        f" Only the first {MAX_MARKS:,} of {len(rows):,} are shown."
+        if len(rows) > MAX_MARKS
+        else ""
+    )
     mark = {"type": "point", "filled": True, "size": 60, "opacity": 0.75, "tooltip": TOOLTIP}
     return Chart(
         title=title, note=note + left_out, rows=rows[:MAX_MARKS], spec=layer(mark, **encoding)
@@ -345,13 +349,13 @@ def timeline(
     The other parameters are as in `gantt`.
     """
     end = max(row["end (s)"] for row in rows)
-    start = f"place * ({end!r} - {end!r} / zoom)"
+    start = f"position * ({end!r} - {end!r} / zoom)"
     ends = {
         "domainMin": {"expr": start},
         "domainMax": {"expr": f"{start} + {end!r} / zoom"},
         "nice": False,
     }
-    sliders = [_slider("zoom", 1, 1, closest, 1), _slider("place", 0, 0, 1, 0.002)]
+    sliders = [_slider("zoom", 1, 1, closest, 1), _slider("position", 0, 0, 1, 0.002)]
     bars = _bars(
         rows,
         lane,
@@ -361,7 +365,7 @@ def timeline(
     )
     return Chart(
         title=title,
-        note=f"{note} Zoom in, then move the place.",
+        note=f"{note} Zoom in, then move the position.",
         rows=rows,
         spec={"params": sliders, **bars},
     )

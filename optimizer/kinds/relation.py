@@ -106,7 +106,8 @@ class Relation:
                 relaxed = "at most" if problem.sense == "minimize" else "at least"
                 how = "exactly" if self.equal else relaxed
                 defect = (
-                    f"reaches {first!r}, thus {how} {implied!r} after the change, but {second!r}"
+                    f"reaches {first!r}, which implies {how} {implied!r} after the change, but"
+                    f" reaches {second!r}"
                 )
         if defect:
             raise NotConformant(f"relation {self.name!r} ({self.reason}): {defect}", problem)

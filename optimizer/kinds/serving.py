@@ -85,7 +85,7 @@ PERTURBATIONS = (
     _drafting(added("draft_memory_bytes", "+1 GB draft memory", 1e9)),
     added("verify_memory_bytes", "+1 GB verify memory", 1e9),
     _drafting(added("acceptance_rate", "+0.01 acceptance rate", 0.01)),
-    _drafting(added("max_speculation_length", "+1 longest speculation", 1)),
+    _drafting(added("max_speculation_length", "+1 maximum speculation length", 1)),
     _drafting(more("draft_runtime", "draft passes 1 % faster", _faster)),
     more("verify_runtime", "verify passes 1 % faster", _faster),
 )

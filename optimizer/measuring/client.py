@@ -131,7 +131,9 @@ class Client:
         asked = sum(map(len, done)) + len(failures)
         if not all(done) or len(failures) > self.failures * asked:
             failed = f"{len(failures)} of {asked} requests failed"
-            raise ServerFailed(f"at concurrency {concurrency}: {failed}, the first: {failures[0]}")
+            raise ServerFailed(
+                f"at concurrency {concurrency}: {failed}, the first with: {failures[0]}"
+            )
         first, last = max(one[0][1] for one in done), min(one[-1][2] for one in done)
         if first >= last:
             raise ServerFailed(
@@ -193,7 +195,7 @@ class Client:
         with self._answer("POST", "/v1/completions", asked) as answer:
             while line := answer.readline(MAX_LINE_BYTES):
                 if len(line) == MAX_LINE_BYTES:
-                    raise ValueError(f"expected lines of less than {MAX_LINE_BYTES:,} bytes")
+                    raise ValueError(f"expected lines of fewer than {MAX_LINE_BYTES:,} bytes")
                 if line.startswith(b"data:") and line[5:].strip() != b"[DONE]":
                     data = json.loads(line[5:])
                     if "error" in data:

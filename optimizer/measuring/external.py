@@ -48,8 +48,7 @@ class External:
             )
         if shutil.which(self.program) is None:
             raise InvalidInput(
-                f"--load-generator: expected {self.program} on PATH, which"
-                f" `pip install {self.program}` installs, got none"
+                f"--load-generator: {self.program} is not on PATH; run `pip install {self.program}`"
             )
         self.client, self.model = client, model
 

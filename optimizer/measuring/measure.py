@@ -203,7 +203,7 @@ def measure(
     Unsupported
         If the shape in a config is not supported.
     """
-    torch = library("torch", "measuring needs PyTorch: pip install 'specopt[measure]'")
+    torch = library("torch", "measuring needs PyTorch; run pip install 'specopt[measure]'")
     from specopt.measuring.torch_timer import TorchTimer
 
     before = torch.get_num_threads()
@@ -231,10 +231,10 @@ def measure_with(
         for config in configs:
             dtype = settings.dtype or _default_dtype(timer, config)
             weights, start = config.parameters * DTYPES[dtype], time.monotonic()
-            too_large = f"{config.name}: its weights do not fit, {_gigabytes(weights)} in {dtype}"
+            too_large = f"{config.name}: the weights do not fit, {_gigabytes(weights)} in {dtype}"
             free = timer.free_bytes()
             if free is not None and weights > MEMORY_SHARE * free:
-                skipped.append(f"{too_large} of {_gigabytes(free)}")
+                skipped.append(f"{too_large}; {_gigabytes(free)} are free")
                 continue
             try:
                 timer.load(config, dtype)
@@ -270,10 +270,12 @@ def _does_not_fit(
 ) -> str | None:
     places = config.layout["position_rows"] - config.layout["position_offset"]
     if config.layout["position_rows"] and work.cached_tokens + work.new_tokens > places:
-        return f"the model has {places} positions"
+        return f"the model has only {places} positions"
     needed = work.memory_bytes(config, value_bytes)
     if free is not None and needed > MEMORY_SHARE * free:
-        return f"does not fit, about {_gigabytes(needed)} of {_gigabytes(free)}"
+        return (
+            f"the pass needs about {_gigabytes(needed)}, too much for the free {_gigabytes(free)}"
+        )
     return None
 
 

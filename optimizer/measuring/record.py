@@ -87,7 +87,7 @@ def drive(
         found = client.run(load) if other is None else other.run(load, length, speed)
         if min(found.counted, default=0.0) < 0.0:
             raise ServerFailed(
-                f"at concurrency {load}: the counters went down, as if the server had restarted"
+                f"at concurrency {load}: the counters decreased, as if the server had restarted"
             )
         record.loads.append(Seen(load, length, found))
         write_text(path, json_text(dataclasses.asdict(record), indent=1) + "\n")

@@ -88,7 +88,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
             )
         if drop is None and scheduler.cache_memory_bytes is not None:
             raise InvalidInput(
-                "drop: required, because the scheduler has a bounded cache of prefixes"
+                "drop: missing; required because the scheduler has a bounded prefix cache"
             )
         if not any(map(inspect.iscoroutinefunction, (verify, type(verify).__call__))):
             raise InvalidInput(f"verify: expected an async function, got {describe(verify)}")

@@ -167,7 +167,7 @@ class Online(ABC):
         """Restore the counters from a state."""
         if not totals.keys() <= self._totals.keys():
             raise InvalidInput(
-                f"totals: expected some of {', '.join(self._totals)}, got {describe(totals)}"
+                f"totals: expected one or more of {', '.join(self._totals)}, got {describe(totals)}"
             )
         self._totals |= totals
 

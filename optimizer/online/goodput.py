@@ -414,7 +414,9 @@ class GoodputScheduler(Online):
         if clients is not None:
             ready = {key_of("clients", key) for key in clients}
             for key in ready - set(self._clients):
-                raise InvalidInput(f"clients: expected some of the clients, got {describe(key)}")
+                raise InvalidInput(
+                    f"clients: expected one or more of the clients, got {describe(key)}"
+                )
             drafts[[key not in ready for key in self._clients]] = col.ABSENT
         absent = drafts == col.ABSENT
         facts, seconds, timed = self._facts, self._round_seconds, self._timed_rounds
@@ -666,7 +668,8 @@ class GoodputScheduler(Online):
             late = found.last_round - _OPEN_ROUNDS < one.number <= found.last_round
             if not late or one.number in scheduler._rounds:
                 raise InvalidInput(
-                    f"{where}.number: expected another round, got {describe(one.number)}"
+                    f"{where}.number: expected a recent round that occurs once, got"
+                    f" {describe(one.number)}"
                 )
             base.distinct(f"{where}.clients", one.clients)
             scheduler._rounds[one.number] = one

@@ -129,7 +129,7 @@ class Prefixes:
             negative = row not in (_DUE, _AWAY) and min(values, default=0.0) < 0.0
             if negative or len(values) != count:
                 raise InvalidInput(
-                    f"prefixes.columns[{row}]: expected {count} numbers in their domain, got"
+                    f"prefixes.columns[{row}]: expected {count} valid numbers, got"
                     f" {describe(values)}"
                 )
         self._columns = np.array(state.columns, np.float64)

@@ -199,7 +199,7 @@ class ServingScheduler(Online):
         """
         key = key_of("key", key)
         if key not in self._tasks:
-            raise InvalidInput(f"key: expected the key of a present task, got {describe(key)}")
+            raise InvalidInput(f"key: expected the key of an unfinished task, got {describe(key)}")
         totals = self._counted(cancelled=1)
         del self._tasks[key]
         self._totals = totals

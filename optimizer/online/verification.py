@@ -399,7 +399,9 @@ class VerificationScheduler(Online):
         The policy is simulated from the time `now` on, one batch at a time.
         """
         if now is None:
-            raise InvalidInput("arrival_seconds: required, because late requests are refused")
+            raise InvalidInput(
+                "arrival_seconds: missing; required because late requests are refused"
+            )
         rows = self._rows
         waits = np.flatnonzero(rows.status[: rows.count] == _WAITS)
         # Contiguous rows, as the kernels need them.
@@ -414,7 +416,8 @@ class VerificationScheduler(Online):
         if end > values[_DUE]:
             self._totals = self._counted(refused=1)
             raise Refused(
-                f"{describe(key)} is due at {values[_DUE]} s, and done at {end} s at the earliest",
+                f"{describe(key)} is due at {values[_DUE]} s, but would be done at {end} s at the"
+                " earliest",
                 end,
             )
 
@@ -661,7 +664,7 @@ class VerificationScheduler(Online):
         for key, one in zip(keys, found.requests, strict=True):
             if not last < one.serial < found.next_serial:
                 raise InvalidInput(
-                    "requests: expected rising serials below next_serial, got"
+                    "requests: expected increasing serial numbers below next_serial, got"
                     f" {describe(one.serial)}"
                 )
             last = one.serial

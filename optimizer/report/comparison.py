@@ -86,9 +86,9 @@ def _winner(kind: str, rows: Sequence[MethodSummary]) -> str:
     mean_gap = winners[0].mean_gap
     gap = "" if mean_gap is None else f"; the mean gap to the best bound is {100 * mean_gap:.3g} %"
     return (
-        f"{kind}: the best plan in {100 * wins:.0f} % of the runs, and"
-        f" {100 * proven:.0f} % proven optimal or infeasible, by"
-        f" {', '.join(row.label for row in winners)}{gap}."
+        f"{kind}: {', '.join(row.label for row in winners)} found the best plan in"
+        f" {100 * wins:.0f} % of the runs and proved {100 * proven:.0f} % optimal or"
+        f" infeasible{gap}."
     )
 
 

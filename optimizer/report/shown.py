@@ -168,7 +168,7 @@ def picture(value: Problem | Front | Comparison, plan: Plan | Result | None = No
         )
     violations = value.violations(plan)
     if violations:
-        raise InvalidInput(f"plan: expected a feasible plan, but {violations[0]}")
+        raise InvalidInput(f"plan: the plan is not feasible: {violations[0]}")
     charts = view_of(value).charts
     if charts is None:
         raise InvalidInput(f"plan: there are no charts for {value.kind} plans")

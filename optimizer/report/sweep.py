@@ -36,7 +36,7 @@ def sweep_page(sweep: Sweep, sources: tuple[str, ...]) -> Page:
         f"Speculate: {tuning.schedule.mean_speedup():.2f} times the throughput without speculation,"
         " in the geometric mean over the loads."
         if tuning.schedule.speculates
-        else "Do not speculate: no draft length pays over these loads."
+        else "Do not speculate: no draft length pays off over these loads."
     )
     loss = (
         f"At any load, at most {100 * options.regret_bound:.1f} % of the throughput of the best"

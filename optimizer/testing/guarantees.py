@@ -63,8 +63,8 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
         larger = problems_of_library(method, "paper", "large", "adversarial")
     if not chosen:
         raise InvalidInput(
-            f"problems: {method.name} cannot solve any of the default problems; specify some that"
-            " it can"
+            f"problems: {method.name} cannot solve any of the default problems; specify problems"
+            " that it can solve"
         )
     check_declaration(method)
     for problem in chosen:
@@ -230,7 +230,7 @@ def check_seed(case: Case) -> None:
     first, second = (
         (result.plan, result.objective, result.bound) for result in (case.answer, case.solve())
     )
-    case.expect(first == second, "gives two answers with one seed")
+    case.expect(first == second, "gives two answers with the same seed")
 
 
 def check_no_time(case: Case) -> None:
@@ -245,7 +245,7 @@ def check_no_time(case: Case) -> None:
         if (seconds := time.process_time() - started) < QUICK_SECONDS:
             break
     case.expect(
-        seconds < QUICK_SECONDS, f"takes {seconds:.2g} s of the processor with a time limit of 0"
+        seconds < QUICK_SECONDS, f"takes {seconds:.2g} s of processor time with a time limit of 0"
     )
     if result.plan is None and result.status is not Status.INFEASIBLE and not case.gave_up(result):
         case.ends(result, [Termination.TIME_LIMIT], [Status.NONE], " without time")
@@ -285,7 +285,7 @@ def check_callback(case: Case) -> None:
     seconds = [progress.seconds for progress in seen]
     case.expect(seconds == sorted(seconds), "reports progress out of order")
     same = result.objective == case.answer.objective
-    case.expect(same, "has another objective when it is watched")
+    case.expect(same, "has another objective when a callback watches it")
     objectives = [
         case.sign * progress.objective for progress in seen if progress.objective is not None
     ]
@@ -320,15 +320,16 @@ def check_files(case: Case) -> None:
         save(result, Path(folder, "result.json"))
         again = load(Path(folder, "result.json"))
     case.expect(
-        isinstance(again, Result) and again.to_dict() == result.to_dict(), "is lost in a file"
+        isinstance(again, Result) and again.to_dict() == result.to_dict(),
+        "changes its result when it is saved in a file",
     )
     assert isinstance(again, Result), "checked above"
     case.expect(
         again.plan is None or verify(case.problem, again).matches,
-        "differs from the judge in a file",
+        "differs from the judge when it is saved in a file",
     )
     case.expect(
-        type(case.method)(**again.options) == case.method, "has options that a file does not keep"
+        type(case.method)(**again.options) == case.method, "has options that are lost in a file"
     )
 
 

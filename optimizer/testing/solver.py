@@ -80,7 +80,7 @@ def check_solver(
     instances = instances_of_kind(kind_of(kind).name).values()
     names = list(dict.fromkeys(one.size for one in instances))
     if names and (unknown := [size for size in sizes if size not in names]):
-        raise InvalidInput(f"sizes: expected some of {', '.join(names)}, got {unknown[0]!r}")
+        raise InvalidInput(f"sizes: expected one or more of {', '.join(names)}, got {unknown[0]!r}")
 
     def check(problem: Problem, luck: int = 0) -> None:
         check_problem(solver, problem, exact=exact, tolerance=tolerance)
@@ -111,7 +111,7 @@ def check_problem(
     """
     plan, best = planned(solver, problem), solve(problem)
     if planned(solver, problem) != plan:
-        raise NotConformant("gives two answers to one problem", problem)
+        raise NotConformant("gives two answers to the same problem", problem)
     if plan is None:
         if best.plan is not None:
             raise NotConformant(
@@ -149,7 +149,7 @@ def _attempt(
         from hypothesis import strategies as st
     except ModuleNotFoundError:
         raise MissingDependency(
-            "check_solver needs hypothesis: pip install 'specopt[testing]'"
+            "check_solver needs hypothesis; run pip install 'specopt[testing]'"
         ) from None
     from specopt.testing.strategies import problems
 

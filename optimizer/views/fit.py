@@ -54,8 +54,8 @@ def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
     line(
         out,
         "misfit",
-        f"measured times {lowest:+.1%} to {highest:+.1%} off the predicted, with rows held out"
-        " as well",
+        f"measured times differ by {lowest:+.1%} to {highest:+.1%} from predictions, including"
+        " held-out rows",
     )
     if fit.cross_validation is not None:
         line(out, "form", fit.cross_validation.reason)
@@ -185,7 +185,8 @@ def print_fitted(found: dict[str, Any], out: Console) -> None:
     line(
         out,
         "rounds",
-        f"{found['rounds']:,}, a third of them held out; {found['dropped']:,} dropped as too short",
+        f"{found['rounds']:,}, a third of them held out; {found['dropped']:,} dropped because they"
+        " are too short",
     )
     line(out, "longest draft", f"{found['problem']['max_draft_tokens']} tokens")
     line(
@@ -194,7 +195,7 @@ def print_fitted(found: dict[str, Any], out: Console) -> None:
         f"{found['false_reject']:.1%} of accepted tokens are predicted rejected",
     )
     line(out, "misses", f"{found['false_accept']:.1%} of first rejections are predicted accepted")
-    line(out, "area", f"{found['area']:.3f} under the curve")
+    line(out, "area", f"{found['area']:.3f} under the ROC curve")
     view = table("  rule", "model", "held-out rounds", "vs. the fixed window", left=1)
     for one in found["rules"]:
         low, high = one["gain_interval"]

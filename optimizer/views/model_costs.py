@@ -145,12 +145,12 @@ def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> N
         )
         line(out, f"{head.kind} head", size)
     if config.vision_parameters is not None:
-        line(out, "vision", f"{config.vision_parameters:,} parameters beside the decoder")
+        line(out, "vision", f"{config.vision_parameters:,} parameters outside the decoder")
     for tokens in (1, 4, 16, 64) if exact["reads"] and config.reads.experts else ():
         low, high = config.reads.limits(tokens)
         read = (
             f"{config.reads.bytes(tokens):,.0f} bytes of weights with uniform routing, {low:,.0f}"
-            f" to {high:,.0f} in all"
+            f" to {high:,.0f} with any routing"
         )
         line(out, f"{tokens} tokens read", read)
     if config.dense is not None and not config.projected:
@@ -158,7 +158,7 @@ def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> N
         line(
             out,
             "cost model",
-            f"`exact` in a problem leaves out biases, norms and positions: {less:,} parameters",
+            f"`exact` in a problem omits biases, norms and positions, {less:,} parameters",
         )
     for note in config.notes:
         line(out, "note", note)

@@ -58,7 +58,7 @@ def print_outcome(result: Result, out: Console, known: Problem | None = None) ->
     if unasked is not None and result.objective:
         changes = ", ".join(f"{name} {value}" for name, value in unasked["changes"].items())
         part = unasked["objective"] / result.objective - 1.0
-        text = f"but {changes} would give {unasked['objective']:.6g} ({part:+.1%})"
+        text = f"with {changes}, the objective would be {unasked['objective']:.6g} ({part:+.1%})"
         line(out, "not asked", f"{text}, by {unasked['method']}")
     preparing = float(result.stats.get("preparing_seconds", 0.0))
     apart = f", and {preparing:.3g} s preparing" if preparing >= MIN_PREPARING_SECONDS else ""

@@ -24,8 +24,8 @@ _TABLES = {
         "Capacity: largest number of concurrent requests that meets the target and fits in memory,"
         " with limits (+: or more)"
     ),
-    "classes": "Each workload for itself (lost: with the answer for all)",
-    "front": "Best in speed or in energy",
+    "classes": "Each workload alone (lost: loss with the choice for all workloads)",
+    "front": "Options that are best in speed or in energy",
 }
 _COLUMNS = 9
 """Maximum number of columns that fit on a terminal.
@@ -44,11 +44,12 @@ def print_speculation_table(
     """Print the acceptance, the draft lengths and speed-ups, and the engine configuration."""
     if isinstance(acceptance, PositionAcceptance):
         head, values = (
-            f"Acceptance by position{' (the last for all others)' if acceptance.extends else ''}",
+            "Acceptance by"
+            f" position{' (the last for all later positions)' if acceptance.extends else ''}",
             acceptance.rates,
         )
     else:
-        head = f"Tokens of a step by draft length ({', '.join(map(str, acceptance.lengths))})"
+        head = f"Tokens per step by draft length ({', '.join(map(str, acceptance.lengths))})"
         values = acceptance.tokens
     known = ", ".join(
         f"{value:.3f}" if low == high else f"{value:.3f} ({low:.3f}-{high:.3f})"
@@ -139,11 +140,13 @@ def print_tuning(options: Options, data: Mapping[str, Any], unit: str, out: Cons
             f"{one['workload']} {one['concurrency']}".strip() for one in second["better"][:8]
         )
         out.print(
-            f"\nA second deployment, {_shown(second)}, for {where}: {second['gain']:+.1%}.",
+            f"\nA second deployment, {_shown(second)}, that serves {where} would increase"
+            f" throughput by {second['gain']:.1%}.",
             soft_wrap=True,
         )
     out.print(
-        f"\nAt most {options.regret_bound:.1%} lost against the best option at any of these.",
+        f"\nAt any of these loads, at most {options.regret_bound:.1%} is lost compared with the"
+        " best option.",
         soft_wrap=True,
     )
     print_configuration(data["config"], data["notes"], out)
@@ -216,8 +219,8 @@ def print_validation(data: Mapping[str, Any], out: Console) -> None:
     out.print()
     sentence(out, f"Tokens per second; the median error is {data['median_error']:.1%}.")
     shown = (
-        f"{order['right']} of {order['separated']} pairs that the intervals tell apart are as"
-        f" predicted{rest}."
+        f"{order['right']} of {order['separated']} pairs that the intervals separate are in the"
+        f" predicted order{rest}."
     )
     sentence(out, f"Order of options: {shown}")
     for note in data["notes"]:
@@ -228,7 +231,7 @@ def print_validation(data: Mapping[str, Any], out: Console) -> None:
             f"{one:.3f} ({low:.3f}-{high:.3f})" for one, low, high in zip(*columns, strict=True)
         )
         sentence(out, f"Acceptance by position: {rates}.")
-    out.print("\nMeasured over predicted, and where to correct it:\n")
+    out.print("\nRatio of measured to predicted, and where to correct it:\n")
     rows = [
         row | {"in": row["in"] if abs(row["output"]) > SMALL else "as predicted"}
         for row in data["factors"]

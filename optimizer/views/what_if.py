@@ -28,7 +28,7 @@ def print_robustness(over: Robustness, out: Console) -> None:
     where = [] if over.worst.acceptance is None else [f"at acceptance {over.worst.acceptance:.6g}"]
     if over.output_scale != (1.0, 1.0):
         where.append(f"output lengths x {over.worst.output_scale:g}")
-    word = "" if over.worst_is_exact else " of those tried"
+    word = "" if over.worst_is_exact else ", the worst of those tried"
     line(out, "worst case", f"{over.worst.objective:.6g}  {', '.join(where)}{word}")
     low, high = over.interval
     line(

@@ -53,7 +53,7 @@ class EveryStep(ContinuousServingMethod):
 
     name = "every-step"
     exact = True
-    source = "own; dynamic programming over the tokens that tasks have gained"
+    source = "specopt; dynamic programming over the tokens that tasks have gained"
     guarantee = "optimal"
     complexity = "O(l_max^K a(K)) per state, a(K) ordered partitions: 13 for K = 3, 75 for K = 4"
     max_size = 4

@@ -309,14 +309,16 @@ def _own(prepared: Prepared, policy: Policy) -> Rule:
         except (TypeError, ValueError):
             runs = []
         if sorted(task for tasks, _ in runs for task in tasks) != sorted(active):
-            expected = f"batches of tasks with their draft tokens, each task of {active} once"
+            expected = (
+                f"batches of tasks with their draft tokens, with each task of {active} in one batch"
+            )
             raise refused(policy, expected, decision)
         for run in runs:
             tasks, length = run
             if length not in lengths or len(set(steps[tasks] > 0)) != 1:
                 expected = (
-                    f"{lengths[0]} to {lengths[-1]} draft tokens, and first steps in their"
-                    f" own batch"
+                    f"{lengths[0]} to {lengths[-1]} draft tokens, and no mix of first and later"
+                    " steps"
                 )
                 raise refused(policy, expected, run)
             reached = problem.input_tokens + gained + problem.tokens_per_step(length)

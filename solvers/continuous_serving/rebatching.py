@@ -218,7 +218,7 @@ class Rebatching(ContinuousServingMethod):
     """
 
     name = "rebatching"
-    source = "own; a dynamic program over the batches at every event"
+    source = "specopt; a dynamic program over the batches at every event"
     guarantee = "a lower bound; the gap is certified, not closed"
     complexity = "O(l_max E K B), E events, B tasks in the largest batch"
 

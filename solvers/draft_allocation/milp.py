@@ -32,7 +32,7 @@ class MilpAllocation(ByProgram, DraftAllocationMethod):
     """
 
     name = "milp"
-    source = "own; Eq. 5 of paper 5 as a choice of one length per client, Pyomo and HiGHS"
+    source = "specopt; Eq. 5 of paper 5 as a choice of one length per client, Pyomo and HiGHS"
     complexity = "exponential at worst; sum over clients of min(C, cap) + 1 binaries"
     max_size = 5_000
     size_unit = "pairs of client and draft length"

@@ -29,7 +29,7 @@ class WaterLevel(DraftAllocationMethod):
 
     name = "water-level"
     exact = True
-    source = "own; paper 5, Eq. 5, by the Lagrange multiplier of its budget"
+    source = "specopt; paper 5, Eq. 5, by the Lagrange multiplier of its budget"
     guarantee = "optimal"
     complexity = "O(N log N), whatever the budget"
 

@@ -22,5 +22,5 @@ class Decoupled(PolicyIteration):
     """
 
     name = "decoupled"
-    source = "own; Eq. 12 of paper 3, one price for all states"
+    source = "specopt; Eq. 12 of paper 3, one price for all states"
     complexity = "O(S^3) once and O(S A) per round, usually 3 to 6 rounds"

@@ -37,7 +37,7 @@ class LinearProgram(ByProgram, DraftControlMethod):
 
     name = "linear-program"
     source = (
-        "own; Eq. 12 of paper 3 as a linear fractional program (Charnes and Cooper 1962), HiGHS"
+        "specopt; Eq. 12 of paper 3 as a linear fractional program (Charnes and Cooper 1962), HiGHS"
     )
     complexity = "a linear program of S A + S columns, 2 S + 1 rows"
     max_size = 100_000

@@ -25,7 +25,9 @@ class PolicyIteration(DraftControlMethod):
 
     name = "policy-iteration"
     exact = True
-    source = "own; Eq. 12 of paper 3 as a semi-Markov decision process (Howard 1960, Jewell 1963)"
+    source = (
+        "specopt; Eq. 12 of paper 3 as a semi-Markov decision process (Howard 1960, Jewell 1963)"
+    )
     guarantee = "optimal"
     complexity = "O(S^3) once and O(S A) per iteration, usually 3 to 6 iterations"
 

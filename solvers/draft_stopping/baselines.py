@@ -58,7 +58,7 @@ class FirstRejection(DraftStoppingMethod):
 
     name = "first-rejection"
     source = "paper 2, Eq. 25-26"
-    guarantee = "none: may be slower than a fixed window"
+    guarantee = "none; may be slower than a fixed window"
     complexity = "O(C L + B)"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:

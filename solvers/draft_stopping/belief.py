@@ -25,9 +25,9 @@ class Belief(DraftStoppingMethod):
 
     name = "belief"
     exact = True
-    source = "own"
-    guarantee = "optimal; with many scores and tokens within the gap that it reports"
-    complexity = "O(L B P log P) a price, for P pieces of the value"
+    source = "specopt"
+    guarantee = "optimal; within the reported gap if there are many scores and tokens"
+    complexity = "O(L B P log P) per price, for P pieces of the value function"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Solve by backward recursion at increasing prices.

@@ -18,7 +18,7 @@ class HistoryTree(DraftStoppingMethod):
 
     name = "history-tree"
     exact = True
-    source = "own"
+    source = "specopt"
     guarantee = "optimal"
     complexity = "O(C B^L)"
     max_size = 1_000_000

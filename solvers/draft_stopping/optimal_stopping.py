@@ -23,11 +23,11 @@ class OptimalStopping(DraftStoppingMethod):
     """
 
     name = "optimal-stopping"
-    source = "own"
+    source = "specopt"
     guarantee = (
-        "optimal for one class with one rate; otherwise none: may be slower than a fixed window"
+        "optimal for one class with one rate; otherwise none, possibly slower than a fixed window"
     )
-    complexity = "as belief"
+    complexity = "same as belief"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Solve by backward recursion at increasing prices, with a single acceptance rate."""

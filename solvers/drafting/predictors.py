@@ -120,7 +120,7 @@ def _untrained(kind: Kind, rows: int, seed: int) -> Any:
         from sklearn.preprocessing import StandardScaler
     except ImportError:
         raise MissingDependency(
-            "predictors need scikit-learn: pip install 'specopt[predict]'"
+            "predictors need scikit-learn; run pip install 'specopt[predict]'"
         ) from None
     if kind == "logistic":
         return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))

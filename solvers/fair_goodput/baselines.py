@@ -46,8 +46,7 @@ class Random(FairGoodputMethod):
 
     name = "random"
     source = (
-        "paper 5, Sec. IV-B; the distribution is not specified there: every token to a random"
-        " client"
+        "paper 5, Sec. IV-B; it specifies no distribution, so every token goes to a random client"
     )
     guarantee = "none"
     complexity = "O(rounds N)"

@@ -25,7 +25,7 @@ class BestConstant(FairGoodputMethod):
     """Use the same allocation in every round, and choose the best such allocation."""
 
     name = "best-constant"
-    source = "own; greedy on the utility's gains, per second under every end of drafting"
+    source = "specopt; greedy on the utility's gains, per second under every end of drafting"
     guarantee = "best among the plans that never change"
     complexity = "O(N log C) per level of gain, 60 levels; O((N C)^2) at worst per second"
     takes = (NO_MIN_RATES, drafts_at_most(1_000_000))

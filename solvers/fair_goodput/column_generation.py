@@ -70,9 +70,7 @@ class ColumnGeneration(FairGoodputMethod):
 
     name = "column-generation"
     exact = True
-    source = (
-        "own; paper 5 with the duration of rounds, simplicial decomposition with an exact oracle"
-    )
+    source = "specopt; paper 5 with durations of rounds, simplicial decomposition, exact oracle"
     guarantee = "optimal, with the best round at the mixture's prices as proof"
     complexity = "O(N K^2 + K^3) per mixture of K rounds, and one best round for each"
     takes = (PER_SECOND,)

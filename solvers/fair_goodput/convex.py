@@ -69,7 +69,7 @@ class Convex(FairGoodputMethod):
 
     name = "convex"
     exact = True
-    source = "own; problem (1) of paper 5 over the region (2), CVXPY and Clarabel"
+    source = "specopt; problem (1) of paper 5 over the region (2), CVXPY and Clarabel"
     guarantee = "optimal, to 1e-6"
     complexity = "an interior-point method over N cones and about 4 (N + C) lines"
     takes = (PER_ROUND,)
@@ -298,7 +298,7 @@ def formulate(problem: FairGoodputProblem) -> Any:
 
     clash = PER_ROUND.clash(None, problem)
     if clash is not None:
-        raise Unsupported(f"formulation: the problem has {clash}")
+        raise Unsupported(f"formulation: a problem with {clash} is not supported")
     if 0.0 < abs(problem.fairness - 1.0) < NEAR_1:
         raise Unsupported(
             f"formulation: at fairness {problem.fairness!r} rates change the utility by less than"
@@ -320,7 +320,7 @@ def read(problem: FairGoodputProblem, program: Any, value: Value) -> FairGoodput
     """
     tokens = program.var_dict["mean_draft_tokens"].value
     if tokens is None:
-        raise InvalidInput("model: solve the program first; mean_draft_tokens has no value")
+        raise InvalidInput("model: mean_draft_tokens has no value; solve the program first")
     return plan_of(
         problem, repaired(region_of(problem), np.asarray(tokens), float(problem.budget_tokens))
     )

@@ -41,7 +41,7 @@ class Dual(FairGoodputMethod):
 
     name = "dual"
     exact = True
-    source = "own; problem (1) of paper 5 over the region (2) in closed form"
+    source = "specopt; problem (1) of paper 5 over the region (2) in closed form"
     guarantee = "optimal, with the duality gap as proof"
     complexity = "O(N log C) per price, 10 to 60 prices; O(N log N) for the schedule"
     takes = (PER_ROUND,)

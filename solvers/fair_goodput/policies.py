@@ -127,7 +127,7 @@ class Robust:
         check(self)
         if list(self.memories) != sorted(set(self.memories)):
             raise InvalidInput(
-                f"memories: expected increasing numbers of rounds, got {describe(self.memories)}"
+                f"memories: expected increasing round counts, got {describe(self.memories)}"
             )
 
 

@@ -124,7 +124,7 @@ class GoodputSimulation(Simulation):
             "clients": (
                 f"{self.problem.clients}, {self.problem.budget_tokens} draft tokens per round"
             ),
-            "model": "the fair optimum of whoever knows all acceptance rates",
+            "model": "the fair optimum if all acceptance rates are known",
         }
 
     def mean_rates(self, start: int = 0, stop: int | None = None) -> Floats:
@@ -367,8 +367,8 @@ def _twin(policy: OwnPolicy, workload: GoodputWorkload, run: int) -> Any:
     """Return a simulation loop in plain Python that asks a user-defined policy in every round."""
     problem, rounds = workload.problem, count()
     words = (
-        f"draft tokens of {problem.clients} clients within their caps, {problem.budget_tokens}"
-        " in all"
+        f"draft tokens of {problem.clients} clients within their caps, at most"
+        f" {problem.budget_tokens} in total"
     )
 
     def is_allowed(found: Ints) -> bool:
@@ -409,6 +409,7 @@ def _checkpoints(given: Sequence[int] | Ints | None, rounds: int) -> Ints:
     good = points.ndim == 1 and len(points) > 0 and points.dtype.kind in "iu"
     if not good or points[-1] != rounds or (np.diff(points, prepend=0) <= 0).any():
         raise InvalidInput(
-            f"checkpoints: expected increasing rounds that end at {rounds}, got {describe(given)}"
+            f"checkpoints: expected increasing round numbers that end at {rounds}, got"
+            f" {describe(given)}"
         )
     return points.astype(np.int64)

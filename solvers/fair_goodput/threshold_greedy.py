@@ -29,7 +29,7 @@ class ThresholdGreedy(FairGoodputMethod):
 
     name = "threshold-greedy"
     exact = True
-    source = "own; Eq. 5 of paper 5 under every cap on the duration of a round"
+    source = "specopt; Eq. 5 of paper 5 under every cap on the duration of a round"
     guarantee = "optimal"
     complexity = "O(E log E) for E draft tokens that may pay off, about ten times"
     takes = (PER_SECOND, NO_MIN_RATES, WEIGHTED_SUM)

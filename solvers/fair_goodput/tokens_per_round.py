@@ -42,7 +42,7 @@ class TokensPerRound(FairGoodputMethod):
     name = "tokens-per-round"
     source = "paper 5, problem (1): goodput counted per round"
     guarantee = "none per second; a bound from the shortest possible round"
-    complexity = "that of `dual`"
+    complexity = "same as `dual`"
     takes = (
         PER_SECOND,
         NO_MIN_RATES,

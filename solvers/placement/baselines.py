@@ -21,8 +21,10 @@ class OnePlace(SimplePlacement):
     """
 
     place: ClassVar[Place]
-    source = "own; what deployments without a planner do"
-    guarantee = "none; no plan if a class has no such place, or if there are too few units"
+    source = "specopt; what deployments without a planner do"
+    guarantee = (
+        "none; finds no plan if a class cannot draft in this place or if there are too few units"
+    )
     complexity = "O(options x log clients) evaluations of a unit"
 
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:
@@ -62,8 +64,8 @@ class GreedyPlacement(SimplePlacement):
     """
 
     name = "greedy"
-    source = "own"
-    guarantee = "none; no plan if clients remain when no unit can serve another client"
+    source = "specopt"
+    guarantee = "none; finds no plan if clients remain when no unit can serve another client"
     complexity = "O(clients x units x options) evaluations of a unit"
 
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:

@@ -42,7 +42,7 @@ class MilpPlacement(ByProgram, PlacementMethod):
     """Solve an integer program whose variables count the units that use each pattern."""
 
     name = "milp"
-    source = "own; a cutting-stock program over patterns, Pyomo and HiGHS"
+    source = "specopt; a cutting-stock program over patterns, Pyomo and HiGHS"
     complexity = "exponential at worst; a variable per pattern"
     max_size = MAX_PATTERNS
     size_hint = "fewer clients, drafters or tokens"

@@ -87,7 +87,7 @@ class Refined(PlacementMethod):
     """
 
     name = "refined"
-    source = "own; Dantzig-Wolfe decomposition by patterns, Lagrangian bounds"
+    source = "specopt; Dantzig-Wolfe decomposition by patterns, Lagrangian bounds"
     guarantee = (
         "a bound; optimal if there are few patterns, else within the gap of fractional patterns"
     )

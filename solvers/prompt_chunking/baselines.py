@@ -118,7 +118,7 @@ class Geometric(Family):
     max_length: PositiveInt = 32
 
     name = "geometric"
-    source = "own; paper 4, Sec. 3.3, with chunks that shrink"
+    source = "specopt; paper 4, Sec. 3.3, with chunks that shrink"
     complexity = "O(P max_length^2)"
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:

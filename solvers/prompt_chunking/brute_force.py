@@ -24,7 +24,7 @@ class BruteForceChunking(PromptChunkingMethod):
     exact = True
     source = "enumeration of the event model, paper 4"
     guarantee = "optimal"
-    complexity = "O(2^M M P), M the places where a chunk may end"
+    complexity = "O(2^M M P), M the positions where a chunk may end"
     max_size = 16
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:

@@ -99,7 +99,7 @@ class Deadline(SearchingMethod):
     enumerate_places: Annotated[int, Meta(ge=0, le=20)] = 12
 
     name = "deadline"
-    source = "own; paper 4, Sec. 3.3"
+    source = "specopt; paper 4, Sec. 3.3"
     guarantee = "none; a certified gap, mostly below 1 %; optimal if all plans are tried"
     complexity = "O(N + effort)"
 

@@ -89,10 +89,8 @@ class ExactChunking(SearchingMethod):
 
     name = "exact"
     exact = True
-    source = (
-        "own; paper 4, Sec. 3.3, dominance between states of the pipeline, bounds from both ends"
-    )
-    guarantee = "optimal, unless it needs more than max_labels labels: then a certified gap"
+    source = "specopt; paper 4, Sec. 3.3, dominance between pipeline states, bounds from both ends"
+    guarantee = "optimal; a certified gap if more than max_labels labels are needed"
     complexity = (
         "O(B^2 P) per deadline over B boundaries if the bounds suffice; exponential at worst"
     )
@@ -101,7 +99,7 @@ class ExactChunking(SearchingMethod):
     takes = (
         at_most(
             MAX_ENTRIES,
-            "places where a chunk may end times GPUs",
+            "positions where a chunk may end times GPUs",
             lambda method, problem: places(problem) * problem.pipeline_length,
             PromptChunkingMethod.size_hint,
         ),

@@ -21,8 +21,8 @@ class PromptChunkingMethod(Method):
     """Base class of the methods for `prompt-chunking` problems."""
 
     solves = PromptChunkingProblem
-    size_unit = "places where a chunk may end"
-    size_hint = "a larger grid_tokens makes them fewer"
+    size_unit = "positions where a chunk may end"
+    size_hint = "a larger grid_tokens reduces their number"
 
     def size_of(self, problem: PromptChunkingProblem) -> float:
         """Return the number of possible chunk ends."""

@@ -44,15 +44,17 @@ class MilpChunking(ByProgram, PromptChunkingMethod):
     """
 
     name = "milp"
-    source = "own; paper 4, Sec. 3.3, as a path with times, Pyomo and HiGHS"
-    complexity = "exponential; M^2 / 2 binaries and M^2 P rows over M places where a chunk may end"
+    source = "specopt; paper 4, Sec. 3.3, as a path with times, Pyomo and HiGHS"
+    complexity = (
+        "exponential; M^2 / 2 binaries and M^2 P rows over M positions where a chunk may end"
+    )
     max_size = 24
 
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
         """Return the required memory in bytes by purpose, including the memory for the program."""
         rows = 0.5 * places(problem) ** 2 * problem.pipeline_length
         return super().bytes_needed(problem) | {
-            "pairs of places times pipeline_length": BYTES_PER_ROW * rows
+            "pairs of positions times pipeline_length": BYTES_PER_ROW * rows
         }
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:

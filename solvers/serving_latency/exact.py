@@ -40,7 +40,9 @@ class Exact(ServingLatencyMethod):
 
     name = "exact"
     exact = True
-    source = "own; problem (24) of paper 1, contiguity, Eq. 20 as a maximum over critical batches"
+    source = (
+        "specopt; problem (24) of paper 1, contiguity, Eq. 20 as a maximum over critical batches"
+    )
     guarantee = "optimal; a certified gap if there are many tasks"
     complexity = "O(l_max K^2) without overlap; pipelined O(K B 2^M M) per bound, then enumeration"
     takes = (CONSERVATIVE,)

@@ -85,7 +85,7 @@ class LengthAware(ServingLatencyMethod):
     rounds: NonNegativeInt = 1500
 
     name = "length-aware"
-    source = "own; problem (24) of paper 1 with each task's own output length"
+    source = "specopt; problem (24) of paper 1 with each task's own output length"
     guarantee = "a lower bound; the gap is certified, not closed"
     complexity = "O(l_max K^2) shortest paths, then O(K + M^2) per move, M batches"
     takes = (KNOWN,)

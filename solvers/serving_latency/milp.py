@@ -70,7 +70,7 @@ class Milp(ByProgram, ServingLatencyMethod):
     length: PositiveInt | None = None
 
     name = "milp"
-    source = "own; problem (24) of paper 1 with Eq. 8-10 and 17-22 linearised, Pyomo and HiGHS"
+    source = "specopt; problem (24) of paper 1 with Eq. 8-10 and 17-22 linearised, Pyomo and HiGHS"
     guarantee = "optimal, to 1e-6; for a given length a certified gap"
     complexity = "exponential; K^3 / 2 binaries (known outputs: up to K^4 / 4) and 3 K N rows per l"
     max_size = 6
@@ -501,7 +501,7 @@ def state(
     clashes = (one.clash(None, problem) for one in (*Milp.serves, *Milp.forms))
     reason = next(filter(None, clashes), None)
     if reason:
-        raise Unsupported(f"formulation: the problem has {reason}")
+        raise Unsupported(f"formulation: a problem with {reason} is not supported")
     options = [one for one in able(problem, Prepared) if mechanism in (None, one.mechanism)]
     if not options:
         raise InvalidInput(

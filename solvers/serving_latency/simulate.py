@@ -85,7 +85,7 @@ class LatencySimulation(ReplaySimulation):
                 " output length"
             )
         if self.drop_finished:
-            facts["batches"] = "finished tasks leave at once; in the model they stay"
+            facts["batches"] = "finished tasks leave at once, whereas they stay in the model"
         return facts
 
 

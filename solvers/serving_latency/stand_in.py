@@ -80,11 +80,9 @@ class StandIn(ServingLatencyMethod):
     moves: NonNegativeInt = 2000
 
     name = "stand-in"
-    source = (
-        "own; `length-aware` on problems that resemble this one, then descent on the sample average"
-    )
+    source = "specopt; `length-aware` on similar problems, then descent on the sample average"
     guarantee = "a lower bound; the gap is certified, not closed"
-    complexity = "that of length-aware, then O(S M^2) per move, M batches, S samples"
+    complexity = "same as length-aware, then O(S M^2) per move, M batches, S samples"
     serves = (DIFFERENT,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:

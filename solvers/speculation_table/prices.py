@@ -73,8 +73,8 @@ GRAPHS = Price(
     (0.0, 0.0, 0.0),
     (0.07, 0.033, 0.0),
     (0.14, 0.066, 0.066),
-    "none if all CUDA graphs stay full; on vLLM's old model runner (V1), which cuts them into"
-    " pieces, 14 % at one request; 6.6 % at 2, steps without drafts included",
+    "none if all CUDA graphs stay full; on vLLM's old model runner (V1), which splits them, 14 % at"
+    " one request and 6.6 % at 2, including steps without drafts",
 )
 FREE = Price((1,), (0.0,), (0.0,), (0.0,), "none")
 USUAL = Prices(IDLE, GRAPHS)

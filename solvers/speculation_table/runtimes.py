@@ -131,15 +131,15 @@ class Runtimes:
         )
         if not common:
             raise InvalidInput(
-                "context_tokens: draft and verify passes must be measured with the same cached"
-                " tokens"
+                "context_tokens: draft and verify passes must be measured with the same numbers of"
+                " cached tokens"
             )
         if len(common) == 1:
             return replace(self, contexts=common)
         listed = ", ".join(f"{context:g}" for context in common)
         note = (
-            f"context_tokens is not given: the measured contexts ({listed} tokens) are"
-            f" weighted equally"
+            f"context_tokens is not given, so the measured contexts ({listed} tokens) are weighted"
+            " equally"
         )
         return replace(self, contexts=common, notes=(*self.notes, note))
 

@@ -50,14 +50,17 @@ class Schedule:
         start = 1
         for i, (low, high, drafts) in enumerate(self.ranges):
             if integer(f"ranges[{i}]: first batch", low, 1) != start:
-                raise InvalidInput(f"ranges[{i}]: expected to start at batch {start}, got {low}")
+                raise InvalidInput(
+                    f"ranges[{i}]: expected a range that starts at batch {start}, got {low}"
+                )
             start = integer(f"ranges[{i}]: last batch", high, low) + 1
             if drafts is not None:
                 integer(f"ranges[{i}]: drafts", drafts, 0)
         drafts_taken = [drafts for *_, drafts in self.ranges]
         if drafts_taken != [None] and (None in drafts_taken or not any(drafts_taken)):
             raise InvalidInput(
-                "ranges: expected one range of None, or integers of which at least one is positive"
+                "ranges: expected a single range of None, or draft lengths of which at least one is"
+                " positive"
             )
         if self.speedups is not None and (
             self.speedups.ndim != 2
@@ -68,7 +71,7 @@ class Schedule:
             or (self.weights is not None and self.weights.shape != (len(self.batches),))
         ):
             raise InvalidInput(
-                "speedups: expected one row and one weight per batch, with increasing batches"
+                "speedups: expected increasing batch sizes, with one row and one weight each"
             )
 
     @property

@@ -267,7 +267,9 @@ def _against(worth: Speedups, ranges: list[tuple[int, int, int]], robust: bool) 
         f" {worth.fitted[at, drafts]:.2f}x expected)"
     )
     pays = _leading(best >= 1.0)
-    return text + (f"; up to batch size {pays} it is safe: use --max-batch {pays}" if pays else "")
+    return text + (
+        f"; up to batch size {pays}, drafts are safe; use --max-batch {pays}" if pays else ""
+    )
 
 
 def _sizes(
@@ -296,8 +298,8 @@ def _sizes(
         return requests, drafts
     if extrapolate:
         notes.append(
-            f"extrapolated beyond the measured range ({runtimes.measured}), where the limits"
-            f" do not hold"
+            f"the table is extrapolated beyond the measured range ({runtimes.measured}), where the"
+            " limits do not hold"
         )
         return requests, drafts
     longest = _leading(np.all(inside[: 1 if max_batch is None else requests], axis=0)) - 1
@@ -314,8 +316,8 @@ def _sizes(
         )
     largest = _leading(np.all(inside[:, : longest + 1], axis=1))
     notes.append(
-        f"limited to batches up to {largest} and drafts up to {longest}, the measured range"
-        f" ({runtimes.measured})"
+        f"the table is limited to batches up to {largest} and drafts up to {longest}, the measured"
+        f" range ({runtimes.measured})"
     )
     return largest, longest
 

@@ -71,7 +71,7 @@ class EarliestDeadlineFirst(InOrder):
     """
 
     name = "edf"
-    source = "a standard of real-time scheduling"
+    source = "a standard rule of real-time scheduling"
 
     def order(self, problem: VerificationBatchProblem) -> Iterable[int]:
         """Return the requests in order of deadline. Ties are broken by index."""
@@ -131,7 +131,7 @@ class Algorithm1Drop(Algorithm1):
     """
 
     name = "algorithm-1-drop"
-    source = "paper 2, Algorithm 1, hopeless requests dropped first (own); ties by index"
+    source = "paper 2, Algorithm 1, after dropping hopeless requests (specopt); ties by index"
     guarantee = "none; a certified gap"
     drops_hopeless = True
 

@@ -43,7 +43,7 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
     """
 
     name = "milp"
-    source = "own; paper 2, Eq. 13-15 at one epoch, Pyomo and HiGHS"
+    source = "specopt; paper 2, Eq. 13-15 at one epoch, Pyomo and HiGHS"
     complexity = "exponential at worst; n binaries, n + 2 rows"
     max_size = 300
 

@@ -46,8 +46,10 @@ class Pareto(VerificationBatchMethod):
 
     name = "pareto"
     exact = True
-    source = "own; paper 2, Eq. 13-15 at one epoch, a dynamic program over all thresholds at once"
-    guarantee = "optimal, unless it needs more than 2,000,000 labels: then a certified gap"
+    source = (
+        "specopt; paper 2, Eq. 13-15 at one epoch, a dynamic program over all thresholds at once"
+    )
+    guarantee = "optimal; a certified gap if more than 2,000,000 labels are needed"
     complexity = "O(n x labels log labels), exponential at worst"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:

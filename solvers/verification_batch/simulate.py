@@ -192,7 +192,8 @@ class ServiceSimulation(Simulation):
             facts["decoding"] = "centralised, without drafts"
         if self.stalled:
             facts["stalled"] = (
-                f"{self.stalled} of {self.replications} runs: no batch formed although all waited"
+                f"{self.stalled} of {self.replications} runs, in which no batch was formed although"
+                " all devices waited"
             )
         return facts
 

@@ -30,7 +30,7 @@ class Sweep(VerificationBatchMethod):
     """
 
     name = "sweep"
-    source = "own; paper 2, Eq. 13-15 at one epoch, by the tightest admitted deadline"
+    source = "specopt; paper 2, Eq. 13-15 at one epoch, by the tightest admitted deadline"
     guarantee = "at least half of the optimum where memory is slack; a certified gap"
     complexity = "O(n^2), with bound"
 

@@ -91,11 +91,11 @@ class Threshold(VerificationBatchMethod):
     name = "threshold"
     exact = True
     source = (
-        "own; paper 2, Eq. 13-15 at one epoch, Lagrangian bounds, labels, reduced-cost fixing,"
+        "specopt; paper 2, Eq. 13-15 at one epoch, Lagrangian bounds, labels, reduced-cost fixing,"
         " HiGHS"
     )
     guarantee = "optimal"
-    complexity = "O(n^2) for the bounds; integer programs of what is left, exponential at worst"
+    complexity = "O(n^2) for the bounds; exponential at worst for the remaining integer programs"
     supports_warm_start = True
     polished: ClassVar[int] = 6
     core: ClassVar[int] = 15

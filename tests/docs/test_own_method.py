@@ -285,7 +285,8 @@ def test_a_plug_in_that_hangs_keeps_nobody_waiting(tmp_path: Path) -> None:
     for name in ("mine", "other"):
         assert (
             done.stderr.count(
-                f"plug-in verification-batch.{name} (specopt.methods) of mine 1.0: does not answer"
+                f"plug-in verification-batch.{name} (specopt.methods) of mine 1.0: the import did"
+                " not end"
             )
             == 1
         )

@@ -31,7 +31,7 @@ def serving(**changes: Any) -> dict[str, Any]:
         (serving(name="\ud800"), "an unpaired surrogate"),
         (serving(**{"\ud800": 1}), "an unpaired surrogate"),
         (serving(**{"a\r\nb": 1}), "a\\r\\nb': unknown field"),
-        (serving(snr=[3e-308, 1.0]), "snr[0]: expected uploads"),
+        (serving(snr=[3e-308, 1.0]), "snr[0]: expected an upload"),
         (
             generate("draft-control/alternating").to_dict()
             | {"transition": [[-(10**400), 1.0], [1.0, 0.0]]},
@@ -53,7 +53,7 @@ def test_refused_by_name(
 
 def test_python_refuses_half_surrogates() -> None:
     """Tests that problems built in Python refuse names of fields that files refuse."""
-    with pytest.raises(InvalidInput, match="expected Unicode text"):
+    with pytest.raises(InvalidInput, match="expected a Unicode string"):
         ServingLatencyProblem.from_dict(serving(**{"\ud800": 1}))
 
 

@@ -68,7 +68,7 @@ def test_speculators_performance() -> None:
         ("HumanEval", 12, 3, 1980.0, None),
         ("HumanEval", 75, 3, 5650.0, None),
     ]
-    assert "their rate times their latency" in " ".join(
+    assert "rate times latency" in " ".join(
         read_sweeps([f"{FIELD / 'speculators-perf_results.csv'}@3"]).notes
     )
     with pytest.raises(InvalidInput, match="line 2, draft_length: the file does not contain it"):
@@ -100,7 +100,7 @@ def test_passes_of_llama_bench() -> None:
     at = (tables["verify"].x[:, 0] == 16) & (tables["verify"].cached == 4096)
     assert tables["verify"].seconds[at] == pytest.approx([0.0684608])
     with pytest.raises(
-        InvalidInput, match=r"one model each for draft, got prompts of draft.gguf, t"
+        InvalidInput, match=r"one model for each of draft, got prompts of draft.gguf, t"
     ):
         columns_by_model(path, ("draft",))
     assert columns_by_model(FIELD / "speculators-acceptance.csv", ("draft",)) is None
@@ -113,7 +113,7 @@ def test_gauges_of_sglang(tmp_path: Path) -> None:
     found = rates("sglang-metrics.txt")
     assert len(found.rates) == 5
     assert found.expected_tokens(5)[-1] == pytest.approx(2.57)
-    assert "one rate" in found.notes[0]
+    assert "same rate" in found.notes[0]
     path = tmp_path / "metrics.txt"
     text = (FIELD / "sglang-metrics.txt").read_text()
     path.write_text(text.replace("0.314", "0.9"))
@@ -129,7 +129,7 @@ def test_acceptance_table_of_speculators() -> None:
     found = rates("speculators-acceptance.csv", "HumanEval")
     assert found.rates == pytest.approx([0.85, 0.70 / 0.85, 0.55 / 0.70])
     assert found.reached is not None and found.reached[0] == 12000.0
-    with pytest.raises(InvalidInput, match="one subset of HumanEval, qa, got none; select"):
+    with pytest.raises(InvalidInput, match="one of the subsets HumanEval, qa, got none; select"):
         rates("speculators-acceptance.csv")
 
 
@@ -151,13 +151,13 @@ def test_profile_of_modelopt(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("sglang-metrics.txt", "expected throughput, got acceptance: give it to --acceptance"),
+        ("sglang-metrics.txt", "expected throughput, got acceptance; use it with --acceptance"),
         ("speculators-acceptance.csv", "expected throughput, got acceptance"),
         ("speculation_profile.json", "expected throughput, got acceptance"),
-        ("llama-bench.csv", "got times of passes: give it to `specopt plan --runtimes`"),
+        ("llama-bench.csv", "got times of passes; use it with `specopt plan --runtimes`"),
         (
             "vllm-bench-k7-failed.json",
-            "requests of every run failed: run the benchmark again",
+            "every run has failed requests; run the benchmark again",
         ),
     ],
 )
@@ -180,7 +180,7 @@ def test_failed_requests_of_the_only_runs_with_drafts_are_named(
 
 def test_the_caller_and_the_file_are_both_named() -> None:
     """Tests that a draft length that contradicts the file is named with its source."""
-    with pytest.raises(InvalidInput, match=r"expected 7, as the file says, got 3, from .*txt@3"):
+    with pytest.raises(InvalidInput, match=r"expected 7, as in the file, got 3, from .*txt@3"):
         rows("vllm-bench-serve-console.txt@3")
 
 

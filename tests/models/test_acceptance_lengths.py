@@ -34,8 +34,8 @@ def test_the_table_is_the_answer() -> None:
     assert not FALLING.has_limits
     assert FALLING.notes == (
         (
-            "a step yields 2.51 tokens with 2 drafts and 2.47 with 3: acceptance depends on"
-            " the draft length, or the means are inaccurate; rates by position cannot describe this"
+            "a step yields 2.51 tokens with 2 drafts and 2.47 with 3: acceptance depends on the"
+            " draft length, or the means are inaccurate; rates by position cannot describe it"
         ),
     )
     assert AcceptanceLengths.exactly({1: 1.5, 2: 1.8}).notes == ()
@@ -53,7 +53,7 @@ def test_other_lengths_are_refused(tokens: dict[int, float], known: int, asked: 
     assert found.expected_tokens(known)[0] == 1.0
     with pytest.raises(
         InvalidInput,
-        match=f"but not for drafts of {asked}; allow extrapolation or measure this length",
+        match=f"but drafts of {asked} were not; allow extrapolation or measure this length",
     ):
         found.expected_tokens(known + 1)
 

@@ -166,7 +166,7 @@ def test_refusals_of_files(fields: dict[str, Any], message: str) -> None:
         ({"shape": 3}, "shape: expected Plain or Named, got 3"),
         ({"share": np.inf}, "share: expected a finite number, got inf"),
         ({"share": None}, "share: expected float, got None (null)"),
-        ({"text": "\ud800"}, "text: expected Unicode text, got '\\ud800'"),
+        ({"text": "\ud800"}, "text: expected a Unicode string, got '\\ud800'"),
         ({"twice": "x"}, "twice: expected a number, got 'x'"),
     ],
 )
@@ -185,8 +185,13 @@ def test_refusals_of_objects(fields: dict[str, Any], message: str) -> None:
         (int, "a", "", "the top level: expected int, got 'a' (str)"),
         (int, "1", "x", "x: expected int, got '1' (str)"),
         (Literal["a", "b"], "c", "x", "x: expected another value, got 'c'"),
-        (Literal["a", "b"], "\ud800", "x", "x: expected Unicode text, got '\\ud800'"),
-        (Literal["a", "b"], "\ud800", "", "the top level: expected Unicode text, got '\\ud800'"),
+        (Literal["a", "b"], "\ud800", "x", "x: expected a Unicode string, got '\\ud800'"),
+        (
+            Literal["a", "b"],
+            "\ud800",
+            "",
+            "the top level: expected a Unicode string, got '\\ud800'",
+        ),
         (
             dict[str, list[int]],
             {"k": ["x"]},
@@ -279,7 +284,7 @@ def test_the_schema() -> None:
 def test_what_is_shown() -> None:
     """Tests that what a message shows of a value is short, on one line and printable."""
     assert describe("x" * 58) == f"'{'x' * 58}'" and describe("x" * 59) == f"'{'x' * 56}..."
-    assert describe(10**5000) == "a value of int that is too long to write"
+    assert describe(10**5000) == "a value of type int that is too long to show"
     assert escaped("a\nb\x1bä") == "a\\nb\\x1bä" and escaped("a\\b") == "a\\b"
     assert printable("0123456789", limit=10) == "0123456789"
     assert printable("0123456789" * 10, limit=20) == "01234567890 ... 6789"

@@ -133,7 +133,7 @@ def test_numbers_that_are_not_finite(token: str, message: str, tmp_path: Path) -
         ),
         (b"[]", "the top level: expected an object, got \\[\\]"),
         (b"{}", "kind: required field is missing"),
-        (b'{"kind": "\\ud800"}', "an unpaired surrogate is not valid text"),
+        (b'{"kind": "\\ud800"}', "an unpaired surrogate is not valid Unicode"),
         (b"[" * 100_000, "expected a JSON document in UTF-8"),
     ],
 )

@@ -105,7 +105,8 @@ def test_what_is_violated() -> None:
         PROBLEM, result(plan=DraftAllocationPlan(draft_tokens=np.array([1, 2])), objective=3.25)
     )
     assert (
-        report.violations == ["draft_tokens: sum to 3, but the budget is 2"] and not report.feasible
+        report.violations == ["draft_tokens: the sum is 3, but the budget is 2"]
+        and not report.feasible
     )
     assert report.objective == 3.25 and report.matches
     with pytest.raises(

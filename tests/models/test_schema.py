@@ -121,7 +121,7 @@ def test_problem_files_may_name_their_schema(tmp_path: Path) -> None:
     read = load(tmp_path / "problem.json")
     assert isinstance(read, Problem) and read == problem and read.sha256 == problem.sha256
     assert "$schema" not in read.to_dict()
-    with pytest.raises(InvalidInput, match=r"^\$schema: expected text, got 3$"):
+    with pytest.raises(InvalidInput, match=r"^\$schema: expected a string, got 3$"):
         type(problem).from_dict(data | {"$schema": 3})
     with pytest.raises(InvalidInput, match=r"\$schema: unknown field"):
         problem.plan_type.from_dict({"$schema": "x", "draft_tokens": [1]})

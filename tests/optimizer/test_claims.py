@@ -176,7 +176,7 @@ def test_evaluate_says_what_is_refuted(cli: CommandLine) -> None:
     said = cli("evaluate p.json r.json --json").json
     assert (said["bound"], said["gap"], len(said["refuted"])) == (None, None, 2)
     shown = cli("evaluate p.json r.json").out
-    assert "every plan has at most 1, and this one has" in shown
+    assert "every plan has at most 1, but this one has" in shown
 
 
 def test_a_bound_proves_what_its_side_allows() -> None:

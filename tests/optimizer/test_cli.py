@@ -130,7 +130,7 @@ def test_solve_tells_what_was_not_asked(
         "objective": other.objective,
     }
     assert other.objective is not None and other.objective < found["objective"]
-    would = f"but mechanism autoregressive would give {other.objective:.6g} (-"
+    would = f"with mechanism autoregressive, the objective would be {other.objective:.6g} (-"
     assert would in cli("solve problem.json").out
     for better in (alone, dataclasses.replace(problem, mechanism="any")):
         specopt.save(better, Path("better.json"))

@@ -109,7 +109,12 @@ ALLOCATION = "draft-allocation/uniform --param clients=2"
 @pytest.mark.parametrize(
     ("family", "plan", "code", "text"),
     [
-        (ALLOCATION, {"draft_tokens": [20, 1]}, 1, "draft_tokens: sum to 21, but the budget is 20"),
+        (
+            ALLOCATION,
+            {"draft_tokens": [20, 1]},
+            1,
+            "draft_tokens: the sum is 21, but the budget is 20",
+        ),
         (ALLOCATION, {"draft_tokens": [1, 2.0]}, 2, "plan.draft_tokens[1]: expected int, got 2.0"),
         (
             "draft-control/alternating",
@@ -117,7 +122,7 @@ ALLOCATION = "draft-allocation/uniform --param clients=2"
             1,
             "policy[0].draft_length: expected 1 to 32, got 99",
         ),
-        (CHUNKS, {"chunks": [8, 8]}, 1, "chunks: sum to 16, the prompt has 20 tokens"),
+        (CHUNKS, {"chunks": [8, 8]}, 1, "chunks: the sum is 16, but the prompt has 20 tokens"),
         (CHUNKS, {"chunks": [20, 0]}, 2, "plan.chunks[1]"),
         (
             "verification-batch/tight --param requests=30",

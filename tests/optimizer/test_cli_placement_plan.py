@@ -89,9 +89,9 @@ def test_from_what_a_user_has_to_a_judged_plan(
     assert set(places) == {"none", "beside", "device"} and places["none"]["value"] == 100
     assert data["advice"]["places"][0]["value"] == max(one["value"] for one in places.values())
     assert all(one["band"] is None for one in places.values())
-    assert "clients a unit at 50 ms a token" in data["advice"]["lines"][0]
+    assert "clients per unit at 50 ms per token" in data["advice"]["lines"][0]
     assert (
-        "90 clients take" in data["advice"]["lines"][-1]
+        "90 clients need" in data["advice"]["lines"][-1]
         and "proven minimal" in data["advice"]["lines"][-1]
     )
 
@@ -163,7 +163,10 @@ def test_bands_that_overlap_are_too_close_to_call(tmp_path: Path, cli: CommandLi
     """
     data = planned(cli, f"{staircase(tmp_path, 0.3)} --link 100,20 --time-limit 10")
     line = data["advice"]["lines"][0]
-    assert line.startswith("Too close to call; measure acceptance and passes of 1 sequences with 1")
+    assert line.startswith(
+        "The difference is within the uncertainty; measure acceptance and passes of 1 sequences"
+        " with 1"
+    )
     (none,) = (one for one in data["advice"]["places"] if one["place"] == "none")
     assert none["band"][0] <= 1.0 / STAIRS[1] / 1.2 and none["band"][1] >= 1.0 / STAIRS[1] * 1.2
 
@@ -320,7 +323,7 @@ def test_beyond_what_was_measured_is_said(cli: CommandLine) -> None:
         data["measure_next"][0].startswith("passes of ")
         and "batches 1-4" in data["measure_next"][0]
     )
-    assert "passes lie -" in values_of(data)["verifiers.passes"]["source"]
+    assert "passes differ by -" in values_of(data)["verifiers.passes"]["source"]
 
 
 def test_a_page_for_people(simple: str, cli: CommandLine) -> None:
@@ -328,7 +331,7 @@ def test_a_page_for_people(simple: str, cli: CommandLine) -> None:
     text = cli(f"plan {simple} --link 100,20 --clients 30 --tpot 50").out
     order = [
         "values are assumed",
-        "clients a unit at 50 ms",
+        "clients per unit at 50 ms",
         "mean round trip",
         "judged",
         "Measure next",
@@ -340,7 +343,7 @@ def test_a_page_for_people(simple: str, cli: CommandLine) -> None:
 def test_nobody_can_be_served(simple: str, cli: CommandLine) -> None:
     """Tests that a latency that no place keeps is infeasible, and said in words."""
     assert (
-        "No place keeps 1 ms a token"
+        "No place meets 1 ms per token"
         in cli(f"plan {simple} --link 100,20 --clients 30 --tpot 1", 1).out
     )
 
@@ -358,11 +361,11 @@ def test_nobody_can_be_served(simple: str, cli: CommandLine) -> None:
         ("--tpot 50 --price nan", "--price: expected VERIFIER[,POOL]"),
         ("--tpot 50 --price 0", "verifiers[0].price_per_second: expected > 0"),
         ("--tpot 50 --power 100", "--power: expected IDLE,BUSY[,DEVICE]"),
-        ("--tpot 50 --power 300,100", "busy_watts: expected >= idle_watts"),
+        ("--tpot 50 --power 300,100", "busy_watts: expected at least idle_watts"),
         ("--price 1", "--price: expected --tpot MS as well"),
         ("--power 1,2", "--power: expected --tpot MS as well"),
         ("--memory 0.1", "--memory: expected more than the "),
-        ("--link 100,90000", "are these milliseconds?"),
+        ("--link 100,90000", "are the values in milliseconds?"),
         (f"--device-runtimes {SHIPPED / 'draft-15m.config.json'}", "draft"),
     ],
 )

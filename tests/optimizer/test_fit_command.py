@@ -81,7 +81,7 @@ def test_picture(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--y time_us", "expected one column 'time_us'"),
+        ("--y time_us", "expected exactly one column 'time_us'"),
         ("--form cubic", "form: expected one of auto, linear, roofline, additive"),
         ("--form additive", "form: additive: expected rows that distinguish"),
         ("--x-unit bytes", "--x-unit: expected tokens or flops"),

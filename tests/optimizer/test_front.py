@@ -48,8 +48,8 @@ def test_a_name_in_a_list_is_of_all_parts() -> None:
         ("bandwith_hz", [1.0], "bandwith_hz: unknown field"),
         ("bandwidth_hz", [1e7, -1.0], "bandwidth_hz: expected"),
         ("bandwidth_hz", [], "values: expected one or more"),
-        ("draft.nobody.x", [1], "the problem has no 'nobody' there"),
-        ("bandwidth_hz.x", [1], "'x' leads into a value without fields"),
+        ("draft.nobody.x", [1], "no field or index 'nobody' at this path"),
+        ("bandwidth_hz.x", [1], "'x' follows a value that has no fields"),
     ],
 )
 def test_what_is_no_field_is_named(

@@ -30,12 +30,12 @@ def test_problem_on_stdout(cli: CommandLine) -> None:
     assert problem["output_tokens"] == [44, 9, 1]
     assert (
         problem["notes"]
-        == "Rows 0 to 2 of azure.csv; all else from serving-latency/paper-1, seed 0."
+        == "Rows 0 to 2 of azure.csv; other values from serving-latency/paper-1, seed 0."
     )
     assert (
         printed.err
         == "azure.csv (azure): 3 rows read, 0 dropped; rows 0 to 2, 2 s of arrivals, become a"
-        " serving-latency problem; not used: arrivals: all requests wait at the start\n"
+        " serving-latency problem; not used: arrivals, because all requests wait at the start\n"
     )
 
 
@@ -115,7 +115,7 @@ def test_named_columns(cli: CommandLine) -> None:
         (f"{SERVING} --param pear=3", "--param pear"),
         (f"{SERVING} --set colour=red", "colour: unknown field"),
         (f"{SERVING} --set snr=[1.0]", "snr"),
-        (f"{SERVING} --format vidur", "line 1: expected one column 'arrived_at'"),
+        (f"{SERVING} --format vidur", "line 1: expected exactly one column 'arrived_at'"),
         (f"{SERVING} --format xml", "format: expected one of azure, burstgpt, mooncake"),
         (f"{SERVING} --column arrival", "--column: expected name=value"),
         (f"{SERVING} --column when=t", "columns: expected keys among"),

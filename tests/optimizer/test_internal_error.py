@@ -59,7 +59,7 @@ def test_a_violating_plan_is_no_result(problem: DraftAllocationProblem) -> None:
     was saved.
     """
     assert solve(problem, Careless(tokens=5)).objective is not None
-    with pytest.raises(InternalError, match="sum to 6, but the budget is 5") as error:
+    with pytest.raises(InternalError, match="the sum is 6, but the budget is 5") as error:
         solve(problem, Careless(tokens=6, bound=9.0))
     case = saved_case(str(error.value))
     assert case["plan"] == {"draft_tokens": [6, 0, 0]}
@@ -67,7 +67,7 @@ def test_a_violating_plan_is_no_result(problem: DraftAllocationProblem) -> None:
     assert (case["method"], case["options"]) == ("careless", {"tokens": 6, "bound": 9.0})
     assert (case["bound"], case["returned"]) == (
         9.0,
-        "a plan that violates: draft_tokens: sum to 6, but the budget is 5",
+        "a plan that violates: draft_tokens: the sum is 6, but the budget is 5",
     )
 
 
@@ -155,7 +155,7 @@ def test_a_plan_survives_a_proof_that_there_is_none(problem: DraftAllocationProb
     """Tests that a feasible plan refutes a claim of infeasibility, and that a violating one does
     not.
     """
-    with pytest.warns(RefutedProof, match="a proof that there is none: nothing fits"):
+    with pytest.warns(RefutedProof, match="a proof that none exists: nothing fits"):
         result = solve(problem, Denying(tokens=5))
     assert (result.status, result.termination, result.explanation) == (
         Status.FEASIBLE,

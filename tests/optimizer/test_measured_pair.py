@@ -132,7 +132,7 @@ def test_the_measured_range_is_kept(cli: CommandLine) -> None:
         ("--x new_tokens --form table --where batch=3", "no row has"),
         (
             "--x seconds_p10 --batch batch --form table",
-            "expected whole counts of batch and tokens",
+            "expected integer numbers of requests and tokens",
         ),
         (
             "--form table --x batch_new_tokens --x batch_interactions --x batch_cached_tokens",

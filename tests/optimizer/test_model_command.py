@@ -120,7 +120,7 @@ def test_for_people(tiny_llama: Path, tmp_path: Path, cli: CommandLine) -> None:
         assert word in out
     path = tmp_path / "gemma.json"
     path.write_text(json.dumps(PUBLISHED["gemma-4-26b-a4b"]))
-    assert "572,792,112 parameters beside the decoder" in cli(f"model {path}").out
+    assert "572,792,112 parameters outside the decoder" in cli(f"model {path}").out
 
 
 def test_what_no_cost_model_can_say(tmp_path: Path, cli: CommandLine) -> None:

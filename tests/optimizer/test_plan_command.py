@@ -153,7 +153,7 @@ def test_an_unknown_acceptance_is_a_range(tmp_path: Path, cli: CommandLine) -> N
     assert data["values"][0]["name"] == "acceptance"
     known = data["acceptance"]
     assert data["values"][0]["text"].startswith(
-        f"pays above {known['break_even']:.2f}; planned at 0.7"
+        f"drafts pay off above {known['break_even']:.2f}; 0.7"
     )
     assert known["speedup"]["0.5"] < known["speedup"]["0.9"]
     rates = tmp_path / "rates.json"
@@ -227,14 +227,14 @@ def test_the_page_says_what_is_assumed_and_what_comes_next(trace: str, cli: Comm
         ("--for vllm --tasks 3", "--tasks: with --trace, expected an integer >= 1"),
         (
             "--for vllm --set bandwidth_hz=1",
-            "--set: expected a kind of problem, got --for vllm",
+            "--set: expected --for with a kind of problem, got --for vllm",
         ),
         ("--for vllm --memory 0.1", "--memory: expected room for the weights"),
         ("--for vllm --memory -1", "--memory: expected"),
         ("--for tensorrt-llm", "version"),
         (
             "--for fair-goodput --engine-version 1",
-            "--engine-version: expected an engine",
+            "--engine-version: expected --for with an engine",
         ),
         (
             "--for verification-batch --memory 0.1",
@@ -295,7 +295,7 @@ def test_single_fits_feed_export(tmp_path: Path, cli: CommandLine) -> None:
     assert said[0] == said[1]
     cli.refuses(
         f"export vllm {both} --runtime {paths['pair']} --acceptance {rates}",
-        "--draft-runtime: --runtime must then be a single fit",
+        "--draft-runtime: this option requires a single fit",
     )
     cli.refuses(
         f"export vllm --runtime {paths['verify']} --acceptance {rates}",

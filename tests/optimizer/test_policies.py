@@ -157,7 +157,7 @@ def test_tasks_are_served_by_a_policy() -> None:
             "fair-goodput",
             "fixed",
             [99] * 4,
-            "expected draft tokens of 4 clients within their caps, 24 in all",
+            "expected draft tokens of 4 clients within their caps, at most 24 in total",
         ),
         ("fair-goodput", "fixed", [0.5] * 4, "expected draft tokens of 4 clients"),
         ("verification-batch", "one-class", [7, 7], "expected distinct indices of"),

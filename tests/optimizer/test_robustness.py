@@ -228,7 +228,7 @@ def test_bad_intervals_are_named() -> None:
     result = solve(problem)
     for given_, message in (
         ({"acceptance": (0.9, 0.5)}, r"acceptance: expected LOW:HIGH in \[0, 1\], got 0.9:0.5"),
-        ({"acceptance": (0.9, 1.0)}, "acceptance: expected less than 1"),
+        ({"acceptance": (0.9, 1.0)}, "acceptance: expected HIGH < 1"),
         ({"output_scale": (0.0, 1.0)}, "output_scale: expected factors"),
         (
             {"output_scale": (1.0, 1e6)},

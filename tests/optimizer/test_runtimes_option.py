@@ -98,7 +98,7 @@ def test_runtimes_by_hand(cli: CommandLine) -> None:
         (
             "serving-latency/paper-1",
             {"draft": {"table": {}}},
-            "draft: expected seconds_per_flop, a linear or roofline",
+            "draft: expected seconds_per_flop, as in a linear or roofline",
         ),
         (
             "verification-batch/mixed",

@@ -261,7 +261,7 @@ def test_verbose_shows_the_solves(
     specopt.sensitivity(small, verbose=True)
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "solve 1 of 7: the problem as it is" in captured.err
+    assert "solve 1 of 7: the unchanged problem" in captured.err
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

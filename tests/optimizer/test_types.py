@@ -142,7 +142,7 @@ def test_data_frames(library: str) -> None:
     try:
         frame = convert(result())
     except MissingDependency as error:
-        assert str(error) == f"this needs {library}: pip install {library}"
+        assert str(error) == f"data frames need {library}; run pip install {library}"
         pytest.skip(f"{library} is not installed")
     assert list(frame.columns) == ["position", "request"]
     assert frame["request"].to_list() == [1, 0]

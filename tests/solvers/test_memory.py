@@ -171,7 +171,7 @@ def test_programs_of_many_rows_are_refused() -> None:
         small | {"pipeline_length": 100_000, "grid_tokens": 100}
     )
     with pytest.raises(
-        Unsupported, match=r"milp cannot .*pairs of places times pipeline_length need"
+        Unsupported, match=r"milp cannot .*pairs of positions times pipeline_length need"
     ):
         specopt.solve(long, "milp")
 

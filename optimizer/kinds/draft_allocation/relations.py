@@ -47,7 +47,9 @@ RELATIONS = (
     _keeps("one more token", RELAXED, one_more("budget_tokens")),
     _keeps("caps raised", RELAXED, one_more("max_draft_tokens"), when="caps are given"),
     _keeps(
-        "drafts likelier", "every plan gains from acceptance", raised("acceptance_rates", likelier)
+        "acceptance raised",
+        "every plan gains from acceptance",
+        raised("acceptance_rates", likelier),
     ),
     _keeps("a client without weight", "it does not change the objective", _joined, equal=True),
 )

@@ -43,7 +43,9 @@ KIND = Kind(
             "+1 Mbit/s uplink in every state",
             of_each("uplink_bits_per_second", lambda rate: rate + 1e6),
         ),
-        more("draft_lengths", "+1 longest draft", lambda lengths: (lengths[0], lengths[1] + 1)),
+        more(
+            "draft_lengths", "+1 maximum draft length", lambda lengths: (lengths[0], lengths[1] + 1)
+        ),
         faster("draft_seconds_per_token", "drafting"),
         faster("verify_seconds", "verification"),
     ),

@@ -49,6 +49,6 @@ RELATIONS = (
     _keeps("states permuted", NAMES, _permuted, equal=True),
     _keeps("time scaled", UNITS, scaled(_SCALE), implied=times(0.5), equal=True),
     _keeps("longer drafts allowed", RELAXED, _longer, when="one verify time for all lengths"),
-    _keeps("drafts likelier", "every policy gains from acceptance", _likelier),
+    _keeps("acceptance raised", "every policy gains from acceptance", _likelier),
     _keeps("faster links", "no iteration becomes longer", scaled(dict.fromkeys(_LINKS, 1.5))),
 )

@@ -43,7 +43,7 @@ KIND = Kind(
     families=FAMILIES,
     rows=_rows,
     perturbations=(
-        added("max_draft_tokens", "+1 longest draft", 1),
+        added("max_draft_tokens", "+1 maximum draft length", 1),
         faster("draft_seconds_per_token", "drafting"),
         faster("round_seconds", "round"),
     ),

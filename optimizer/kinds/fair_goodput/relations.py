@@ -74,7 +74,7 @@ RELATIONS = (
     _keeps("caps raised", RELAXED, one_more("max_draft_tokens"), when="caps are given"),
     _keeps("minimum rates lowered", RELAXED, _lower, when="minimum rates are given"),
     _keeps(
-        "drafts likelier",
+        "acceptance raised",
         "every schedule gains from acceptance",
         _accepted,
         when="rates are per round",

@@ -42,7 +42,7 @@ KIND = Kind(
     families=FAMILIES,
     rows=_rows,
     perturbations=(
-        added("max_draft_tokens", "+1 longest draft", 1),
+        added("max_draft_tokens", "+1 maximum draft length", 1),
         more("verifiers", "+1 unit of every verifier", of_each("units", lambda units: units + 1)),
         more(
             "verifiers",

@@ -105,7 +105,7 @@ RELATIONS = (
     _declared("more memory", RELAXED, _each("verifiers", memory_bytes=lambda size: 1.25 * size)),
     _declared("one more drafter", RELAXED, _drafter),
     _declared(
-        "more places beside",
+        "more drafters next to verifiers",
         RELAXED,
         _places,
         when="a drafter may not run beside the first verifier",
@@ -120,6 +120,6 @@ RELATIONS = (
         "drafting ahead allowed",
         RELAXED,
         replaced("overlap", True, among=[False]),
-        when="it is not allowed",
+        when="drafting ahead is not allowed",
     ),
 )

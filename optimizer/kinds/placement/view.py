@@ -29,7 +29,7 @@ def print_plan(problem: PlacementProblem, plan: PlacementPlan, out: Console) -> 
     for name, used in terms["verifiers"].items():
         of = f"{used['units']} of {problem.verifier[name].units} units"
         busy = (
-            f", busy {used['busy_share']:.0%}, {used['batch']:.3g} clients a pass"
+            f", busy {used['busy_share']:.0%}, {used['batch']:.3g} clients per pass"
             if used["units"]
             else ""
         )
@@ -83,7 +83,7 @@ def charts(problem: PlacementProblem, plan: PlacementPlan) -> tuple[Chart, ...]:
         ),
         Chart(
             title="Load of the units",
-            note="Share of time that the units of a verifier are busy, mean over the units used.",
+            note="Share of time that the units of a verifier are busy, averaged over used units.",
             rows=units,
             spec={
                 "height": 36 * len(units),

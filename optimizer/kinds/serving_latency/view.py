@@ -243,7 +243,7 @@ def charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Ch
     pipeline = timeline(
         "Batch in each stage",
         "Starts with the prefill, after the uploads. Batches are numbered from 0, as in files."
-        + ("" if shown == last else f" The first {shown:,} of {last:,} steps."),
+        + ("" if shown == last else f" Only the first {shown:,} of {last:,} steps are shown."),
         rows,
         lane="stage",
         colour=category("batch", legend={"symbolType": "square"}),

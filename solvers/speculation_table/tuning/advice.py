@@ -56,7 +56,7 @@ def advice(tuning: Tuning, every: Sequence[Ranges], worth: Sequence[float]) -> I
     base = "the best constant length" if tuning.relative else "no speculation"
     slow = [f"{c} ({speed:.2f}x)" for c, speed in speeds.items() if speed < 1.0 - goal.loss]
     if slow:
-        yield f"slower than {base} at {', '.join(slow)} requests"
+        yield f"the choice is slower than {base} at {', '.join(slow)} requests"
     first = tuning.concurrencies[0]
     fastest = float(np.nanmax([*tuning.value[grid.row(first)], 1.0]))
     slower = speeds[first] < fastest * (1.0 - goal.loss)
@@ -70,7 +70,7 @@ def advice(tuning: Tuning, every: Sequence[Ranges], worth: Sequence[float]) -> I
         none, waiting = grid.mean[grid.row(c), 0], grid.mean[tuning.row(c), tuning.option(c)]
         yield (
             f"every draft length may be slower than no speculation beyond {tuning.cap} requests at"
-            f" a time: limit the engine's batch to {tuning.cap}. Request {tuning.cap + 1} then"
+            f" a time; limit the engine's batch to {tuning.cap}. Request {tuning.cap + 1} then"
             f" waits, and {c} requests get {waiting:,.4g} tokens per second, compared with"
             f" {none:,.4g} without speculation"
         )
@@ -93,7 +93,7 @@ def advice(tuning: Tuning, every: Sequence[Ranges], worth: Sequence[float]) -> I
             yield (
                 f"capacity is largest with {_words(tuning.name)}: {tuning.carries} requests;"
                 f" throughput is largest with {_words(name)}: {worth[most]:.3f}x of {base},"
-                f" compared with {tuning.gain:.3f}x, but at most {fewer} requests"
+                f" compared with {tuning.gain:.3f}x, but for at most {fewer} requests"
             )
     yield from _unmeasured(tuning)
     yield from _contexts(tuning)
@@ -131,11 +131,11 @@ def _unmeasured(tuning: Tuning) -> Iterator[str]:
             mean, low, high = found[k]
             yield (
                 f"K = {k} has a predicted speed-up of {mean:.2f}x ({low:.2f} to {high:.2f}) over"
-                " the loads but was not measured: measure it"
+                " the loads but was not measured; measure it"
             )
     if set(taken) - {None, 0, *measured}:
         one = max(k or 0 for k in taken if k not in measured)
-        yield f"K = {one}, which was chosen, was not measured: measure it"
+        yield f"K = {one}, which was chosen, was not measured; measure it"
 
 
 def _flip(answers: Answers, every: Sequence[Ranges], worth: Sequence[float]) -> str:
@@ -168,7 +168,7 @@ def _flip(answers: Answers, every: Sequence[Ranges], worth: Sequence[float]) -> 
         )
         most = 1.0 - np.exp(-gain / share) if share else 1.0
         text += (
-            "; it also requires that steps without drafts, not measured here, cost less than"
+            "; it also requires that steps without drafts, which were not measured, cost less than"
             f" {max(0.0, most):.1%} (reported costs: {prices.idle.source})"
         )
     return text

@@ -104,7 +104,7 @@ def _latency(answers: Answers, columns: Sequence[int]) -> tuple[Floats, Truths, 
             if ttft_seconds is not None and np.isnan(wait).any():
                 raise InvalidInput(f"ttft: mean_ttft_ms is missing for {where}")
             if weights @ mean < _BUSY * (weights @ plain):
-                queueing.append(f"{length_of(column)} at {load}")
+                queueing.append(f"draft_length {length_of(column)} at {load} requests")
                 late[sizes >= load, column] = True
                 continue
             waits[load] = weights @ wait
@@ -121,7 +121,7 @@ def _latency(answers: Answers, columns: Sequence[int]) -> tuple[Floats, Truths, 
     notes = []
     if queueing:
         notes.append(
-            f"requests queue (fewer than {_BUSY:.0%} run at a time) at {', '.join(queueing[:8])};"
+            f"requests queue (fewer than {_BUSY:.0%} run at a time) with {', '.join(queueing[:8])};"
             " these loads are not counted as capacity"
         )
     if bounds:
@@ -132,7 +132,8 @@ def _latency(answers: Answers, columns: Sequence[int]) -> tuple[Floats, Truths, 
         )
     if ttft_seconds is not None:
         notes.append(
-            "times to the first token are interpolated between measured loads, without limits"
+            "times to the first token are interpolated between measured loads, without confidence"
+            " limits"
         )
     return share, late, notes
 

@@ -102,8 +102,8 @@ def _chosen(answers: Answers, notes: list[str]) -> Tuning:
     goal, every = answers.goal, answers.all()
     if not every:
         raise InvalidInput(
-            "sweep: neither a draft length nor running without speculation was measured at every"
-            " load; measure one of them at every load"
+            "sweep: no draft length was measured at every load, nor was running without"
+            " speculation; measure one of them at every load"
         )
     carried, capacity = goal.tpot_seconds is not None, list[Capacity]()
     if carried or goal.room is not None:

@@ -94,7 +94,9 @@ class Goal:
             if target is not None:
                 positive(name, target)
         if self.ttft_seconds is not None and self.tpot_seconds is None:
-            raise InvalidInput("ttft: a target for the time per output token is required as well")
+            raise InvalidInput(
+                "ttft: a target for the time per output token is required as well; set tpot"
+            )
         number("loss", self.loss, 0, below=1)
         for concurrency, weight in (self.weights or {}).items():
             number(f"weights[{concurrency}]", weight, 0)

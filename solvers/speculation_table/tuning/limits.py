@@ -121,6 +121,6 @@ def _note(ratio: float, point: Point) -> str:
     where += f", {at.context_tokens:,} tokens of context" if at.context_tokens else ""
     return (
         f"at {at.concurrency} requests{where}, the speed-up of {point.draft_length} drafts is"
-        f" {ratio:.2f} times what their acceptance length allows; measure no speculation again,"
-        " because predictions there may be too high by the same factor"
+        f" {ratio:.2f} times what their acceptance length allows; measure again without"
+        " speculation, because predictions there may be too high by the same factor"
     )

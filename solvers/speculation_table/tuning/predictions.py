@@ -144,7 +144,8 @@ class Predictor:
         degrees = sum(len(own) - 1 for own in logs)
         if degrees < _FEWEST_REPEATS:
             self.notes.append(
-                f"too few points were repeated to tell how noisy runs are: {NOISE:.1%} is assumed"
+                f"too few points were repeated to estimate the noise of runs, so {NOISE:.1%} is"
+                " assumed"
             )
             return NOISE
         squares = sum(float(((own - own.mean()) ** 2).sum()) for own in logs)

@@ -95,14 +95,14 @@ def test_engines_add_up_and_models_are_told_apart(tmp_path: Path) -> None:
             "vllm:spec_decode_num_drafts_total 3",
             "accepted_tokens_per_pos_total for the positions 0, 1",
         ),
-        (None, scrape(10, 20, [5, 6]), "do not rise with the position"),
+        (None, scrape(10, 20, [5, 6]), "no increase with the position"),
         (
             None,
             scrape(10, 21, [5, 4]),
-            "expected from 10 to 20 tokens in 10 drafts of up to 2, got 21",
+            "expected 10 to 20 tokens in 10 drafts of 1 to 2 tokens, got 21",
         ),
         (None, scrape(0, 0, [0, 0]), "expected drafts between the scrapes, got none"),
-        (scrape(20, 40, [15, 5]), scrape(10, 20, [5, 5]), "went down from 20 to 10"),
+        (scrape(20, 40, [15, 5]), scrape(10, 20, [5, 5]), "decreased from 20 to 10"),
         (scrape(10, 30, [5, 4, 3]), scrape(20, 40, [9, 6]), "expected at least 3 positions, got 2"),
     ],
 )
@@ -227,7 +227,7 @@ def test_golden_lengths(tmp_path: Path) -> None:
     assert found.expected_tokens(3).tolist() == [1.0, 1.84, 2.51, 2.47]
     assert "2.51 tokens with 2 drafts and 2.47 with 3" in found.notes[0]
     with pytest.raises(
-        InvalidInput, match="measured for drafts of 1, 3 tokens, but not for drafts of 2"
+        InvalidInput, match="drafts of 1, 3 tokens were measured, but drafts of 2 were not"
     ):
         read_acceptance(path, mode="thinking_off").expected_tokens(3)
     wider = read_acceptance(path, mode="thinking_off", extrapolate=True)
@@ -253,7 +253,7 @@ def test_a_key_that_comes_twice_is_refused(tmp_path: Path) -> None:
             "field 'acceptance_rate' appears twice",
         ),
         ("a.jsonl", '{"a": 1}\n{"a": 1, "a": 2}', "line 2: expected JSON: field 'a' appears twice"),
-        ("b.yaml", "acceptance_rate: 0.5\nnull: 1", "key None: expected text"),
+        ("b.yaml", "acceptance_rate: 0.5\nnull: 1", "key None: expected a string"),
     ):
         with pytest.raises(InvalidInput, match=words):
             read_acceptance(written(tmp_path, text, name))
@@ -283,7 +283,7 @@ def test_lengths_of_ones_own(tmp_path: Path) -> None:
         ("a: {b: {1: 1.5}", "expected YAML"),
         ("acceptance_lengths: {1: 1.5}\nlower: {2: 1.4}", "lower: expected the draft lengths 1"),
         ("acceptance_lengths: {1: 1.5}\nrates: 3", "unknown field 'rates'"),
-        ("acceptance_lengths: 3", "expected mean tokens by draft length, got 3"),
+        ("acceptance_lengths: 3", "expected mean numbers of tokens by draft length, got 3"),
         ("acceptance_lengths: {1: 1.5}\nlower: {1: 1.6}", "expected lower <= tokens <= upper"),
     ],
 )

@@ -55,7 +55,7 @@ def test_quirks_change_nothing(tmp_path: Path, data: bytes, lines: list[int]) ->
         (b'a,b\n1,"2"x\n', "line 2: expected a row of a CSV file: ',' expected after"),
         (b"a,b\n1,\0\n", "line 2: expected text, got 'a NUL byte'"),
         (b"a,b\n1,\xff\n", "line 2: expected text in UTF-8, got 'the byte 0xff'"),
-        (b"a,b\n1," + b" " * LONGEST_LINE, "line 2: expected a line of less than 1,000,000 char"),
+        (b"a,b\n1," + b" " * LONGEST_LINE, "line 2: expected a line of fewer than 1,000,000 char"),
     ],
 )
 def test_malformed_rows_name_their_line(tmp_path: Path, data: bytes, message: str) -> None:
@@ -69,7 +69,7 @@ def test_malformed_rows_name_their_line(tmp_path: Path, data: bytes, message: st
 )
 def test_columns_that_are_not_there_once(header: str, often: str) -> None:
     """Tests that a column that is missing or there twice is refused."""
-    message = re.escape(f"f.csv: line 1: expected one column 'a', the header {often}")
+    message = re.escape(f"f.csv: line 1: expected exactly one column 'a', but the header {often}")
     with pytest.raises(InvalidInput, match=message):
         CsvFile(Lines(io.StringIO(header), "f.csv")).need("a")
 

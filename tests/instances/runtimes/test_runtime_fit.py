@@ -64,7 +64,7 @@ def test_the_right_form_is_chosen(tmp_path: Path, errors: str) -> None:
     assert found.coefficients == pytest.approx(np.array(ROOFLINE), rel=1e-9)
     assert found.cross_validation is not None
     assert (
-        "roofline: the least in error; MAPE on held-out inputs: linear"
+        "roofline: the form with the smallest error; MAPE on held-out inputs: linear"
         in found.cross_validation.reason
     )
     noisy = line(X) * np.random.default_rng(1).uniform(0.97, 1.03, len(X))
@@ -179,7 +179,9 @@ def test_the_file_says_everything(tmp_path: Path) -> None:
 
 def test_wrong_units_are_told(tmp_path: Path) -> None:
     """Tests that a speed that no device has, and times that do not grow, are told."""
-    assert "is no speed of a device" in fitted(tmp_path, X * 10**9, line(X), "linear").warnings[0]
+    assert (
+        "is implausible for a device" in fitted(tmp_path, X * 10**9, line(X), "linear").warnings[0]
+    )
     assert "do not grow with the work" in " ".join(fitted(tmp_path, X, 1.0 / X, "linear").warnings)
 
 

@@ -81,7 +81,8 @@ def test_sums_over_layers(tmp_path: Path) -> None:
         read(tmp_path, LAYERS, **columns, repeat=0)
     many = b"layer,tokens,time_us\n" + b"".join(b"%d,%d,1\n" % (i, i) for i in range(7100))
     with pytest.raises(
-        InvalidInput, match=r"sum-over: expected a column with few values, got 7,100 in 'layer'"
+        InvalidInput,
+        match=r"sum-over: expected a column with few values, got 7,100 values in 'layer'",
     ):
         read(tmp_path, many, **columns)
 
@@ -104,7 +105,7 @@ def test_rows_that_differ_are_told(tmp_path: Path) -> None:
         (b"tokens,seconds\n", "expected at least one row below the header"),
         (
             b"tokens,time\n1,2\n",
-            "line 1: expected one column 'seconds', the header has tokens, time",
+            "line 1: expected exactly one column 'seconds', but the header has tokens, time",
         ),
         (b"tokens,seconds\n1,nan\n", "line 2, seconds: expected a time >= 0, got 'nan'"),
         (b"tokens,seconds\n1,-1\n", "line 2, seconds: expected a time >= 0, got '-1'"),

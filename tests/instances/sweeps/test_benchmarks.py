@@ -175,10 +175,10 @@ def test_what_the_file_does_not_say_comes_from_the_caller(tmp_path: Path) -> Non
     mixed = write(tmp_path / "mixed.json", vllm(4, 80.0), vllm(4, 90.0, 3, model_id="another"))
     with pytest.raises(InvalidInput, match=re.escape(NO_LENGTH)):
         read_sweep(mixed)
-    with pytest.raises(InvalidInput, match="draft_length: expected 3, as the file says, got 5"):
+    with pytest.raises(InvalidInput, match="draft_length: expected 3, as in the file, got 5"):
         read_sweep(drafted, draft_length=5)
     varied = write(tmp_path / "varied.json", vllm(4, 90.0, 3, spec_decode_draft_tokens=170))
-    with pytest.raises(InvalidInput, match="drafts, as the file counts them, got 'none'"):
+    with pytest.raises(InvalidInput, match="because the file counts drafts, got 'none'"):
         read_sweep(varied, draft_length=None)
     assert points(read_sweep(varied, draft_length=3)) == [(4, 3, 90.0, 2.5)]
 
@@ -242,8 +242,8 @@ def test_runs_that_no_sweep_can_hold_are_counted(tmp_path: Path) -> None:
     found = read_sweep(write(tmp_path / "runs.json", *runs))
     assert points(found) == [(8, 3, 9.0, 2.5)]
     assert set(found.notes) == {
-        "left out: 1 run whose draft length changes with the batch",
-        "left out: 1 run at no fixed concurrency",
+        "left out: 1 run whose draft length changes with the batch size",
+        "left out: 1 run without a fixed concurrency",
         "left out: 1 run with failed requests",
         "left out: 1 run without throughput",
     }
@@ -360,7 +360,7 @@ def test_report_of_guidellm(tmp_path: Path) -> None:
     found = read_sweep(path, draft_length=5)
     assert points(found) == [(8, 5, 100.0, None), (1, 5, 30.0, None), (16, 5, 150.0, None)]
     assert found.notes == (
-        "left out: 1 run at no fixed concurrency",
+        "left out: 1 run without a fixed concurrency",
         "left out: 1 run with failed requests",
     )
     with pytest.raises(InvalidInput, match=re.escape(f"benchmarks[0].{NO_LENGTH}")):
@@ -418,7 +418,8 @@ def test_one_model_and_one_draft(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="model: expected one of a/model, m-1, m-2; got none"):
         read_sweeps([path, other])
     with pytest.raises(
-        InvalidInput, match="model: expected one of no name, no file says one; got 'm'"
+        InvalidInput,
+        match="model: expected one of no name, because the files contain none; got 'm'",
     ):
         read_sweep(write(tmp_path / "nameless.json", vllm(8, 9.0, 3, model_id=None)), model="m")
 
@@ -476,7 +477,7 @@ BAD_FILES = [
         "run.json: expected a CSV table (concurrency, draft_length,"
         " output_tokens_per_second), results of",
     ),
-    ("[]", "expected at least one run with its throughput"),
+    ("[]", "expected at least one run with throughput"),
     ("[3]", "the top level: expected an object, got 3"),
     ('[{"output_throughput": 9}, []]', "run 2: expected an object, got []"),
     (SGLANG % "[1]", "server_info: expected an object, got [1]"),

@@ -74,7 +74,7 @@ def test_rows_that_tell_nothing_are_counted(tmp_path: Path) -> None:
     found = read(tmp_path, PLAIN + "8,3,0\n8,5,\n8,none,0.0\n")
     assert (len(found.measurements), found.notes) == (4, ("left out: 3 runs without throughput",))
     with pytest.raises(
-        InvalidInput, match=r"at least one run with its throughput; left out: 1 run without"
+        InvalidInput, match=r"at least one run with throughput; left out: 1 run without"
     ):
         read(tmp_path, "\n".join([PLAIN.splitlines()[0], "1,2,0"]))
 
@@ -90,8 +90,11 @@ def test_rows_that_tell_nothing_are_counted(tmp_path: Path) -> None:
         ("1,,5", "line 6, draft_length: expected an integer, or none, got ''"),
         ("1,off,5", "line 6, draft_length: expected an integer, or none, got 'off'"),
         ("1,3,-5", "line 6, output_tokens_per_second: expected a number in (0, 1e+18), got -5.0"),
-        ("1,3,5e-324", "line 6, output_tokens_per_second: expected 0 or a number of size >= "),
-        ("1,3,nan", "line 6, output_tokens_per_second: expected a number, or nothing, got 'nan'"),
+        ("1,3,5e-324", "line 6, output_tokens_per_second: expected 0 or an absolute value >= "),
+        (
+            "1,3,nan",
+            "line 6, output_tokens_per_second: expected a number or an empty field, got 'nan'",
+        ),
         ("1,3,4,5", "line 6: expected 3 fields, as in the header"),
     ],
 )
@@ -117,7 +120,7 @@ def test_columns_that_nothing_reads_are_left_out(tmp_path: Path) -> None:
         .replace("1\n", "1,H100,3\n"),
     )
     assert found.measurements == read(tmp_path, PLAIN).measurements
-    assert found.notes == ("ignored: columns that are not used (gpu, p95_tpot_ms)",)
+    assert found.notes == ("columns that are not used are ignored (gpu, p95_tpot_ms)",)
     header = (
         "concurrency,method,mode,topk,draft_length,output_tokens_per_second,p99_tpot_ms,watts\n"
     )
@@ -139,7 +142,7 @@ def test_columns_that_nothing_reads_are_left_out(tmp_path: Path) -> None:
         ("", "expected a table, got an empty file"),
         (
             "concurrency,draft_length\n",
-            "line 1: expected one column 'output_tokens_per_second', the header has",
+            "line 1: expected exactly one column 'output_tokens_per_second', but the header has",
         ),
         (
             PLAIN.replace("h,o", "h,context,o"),
@@ -147,9 +150,9 @@ def test_columns_that_nothing_reads_are_left_out(tmp_path: Path) -> None:
         ),
         (
             PLAIN.replace("h,o", "h,workload\x1b,o"),
-            r"got 'workload\x1b'; rename it if workload is meant",
+            r"got 'workload\x1b'; rename it to workload if that is meant",
         ),
-        (PLAIN.splitlines()[0], "expected at least one run with its throughput"),
+        (PLAIN.splitlines()[0], "expected at least one run with throughput"),
         (FULL + "code,,,none,,4,80\n", "context_tokens: specify it in all rows or in none"),
         (
             FULL.replace("2.5", "4.5"),
@@ -201,7 +204,7 @@ def test_several_files_are_one_sweep(tmp_path: Path) -> None:
     assert found.measurements == (*read_sweep(one).measurements, run(16, 3, 900.0))
     assert found.notes == (f"{other}: left out: 1 run without throughput",)
     assert read_sweeps([other]) == read_sweep(other)
-    with pytest.raises(InvalidInput, match="expected each file once"):
+    with pytest.raises(InvalidInput, match="the file is given twice"):
         read_sweeps([one, other, str(one)])
 
 

@@ -62,7 +62,7 @@ def test_dates(tmp_path: Path) -> None:
         ),
         (
             {"columns": {**NAMED, "input": "prompts"}},
-            "line 1: expected one column 'prompts', the header has who, wh",
+            "line 1: expected exactly one column 'prompts', but the header has who, wh",
         ),
         (
             {"columns": NAMED, "time_unit": "minutes"},

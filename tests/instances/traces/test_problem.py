@@ -83,7 +83,7 @@ def test_provenance() -> None:
     """Tests that notes and name say which rows of which file a problem is, and what was dropped."""
     found = serving(seed=7)
     assert (
-        found.notes == "Rows 40 to 45 of day.csv, 3 with 0 output tokens dropped; all else from"
+        found.notes == "Rows 40 to 45 of day.csv, 3 with 0 output tokens dropped; other values from"
         " serving-latency/paper-1, seed 7."
     )
     assert found.name == "day.csv 40-45 paper-1 seed=7"

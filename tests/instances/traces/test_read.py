@@ -141,13 +141,13 @@ def test_malformed_rows_name_their_line(path: Path, row: bytes, message: str) ->
     [
         (
             b'{"timestamp": 0, "input_length": 5',
-            "line 2: expected one JSON object, no key twice, got",
+            "line 2: expected one JSON object with unique keys, got",
         ),
         (b"[1, 2]", "line 2: expected one JSON object"),
         (b"[" * 100_000, "line 2: expected one JSON object"),
         (
             b'{"timestamp": 0, "timestamp": 0, "input_length": 5, "output_length": 5}',
-            "no key twice",
+            "unique keys",
         ),
         (
             b'{"timestamp": 0, "input_length": 5}',
@@ -212,7 +212,7 @@ def test_malformed_objects_name_their_line(path: Path, line: bytes, message: str
         ),
         (None, b"\n\n\x00\x01\x02", "line 3: expected text, got 'a NUL byte'"),
         (None, b"\x80\n", "line 1: expected text in UTF-8, got 'the byte 0x80'"),
-        (None, b"x" * (LONGEST_LINE + 5), "line 1: expected a line of less than"),
+        (None, b"x" * (LONGEST_LINE + 5), "line 1: expected a line of fewer than"),
         (None, b'"', "line 1: expected the columns of a known trace"),
         (
             None,
@@ -229,7 +229,11 @@ def test_malformed_objects_name_their_line(path: Path, line: bytes, message: str
             HEADER.strip() + b",arrived_at,num_prefill_tokens,num_decode_tokens\n",
             "line 1: .*vidur and csv",
         ),
-        ("azure", BURSTGPT, "line 1: expected one column 'TIMESTAMP', the header has Timestamp,"),
+        (
+            "azure",
+            BURSTGPT,
+            "line 1: expected exactly one column 'TIMESTAMP', but the header has Timestamp,",
+        ),
         ("mooncake", AZURE_2023, "line 1: expected one JSON object"),
     ],
 )

@@ -139,11 +139,15 @@ def test_stretches_by_hand() -> None:
             plan(phase(1, [0, 1]), phase(1, [0, 1])),
             "phases[1].first_step: expected more than 1, got 1",
         ),
-        ({}, plan(phase(1, [0])), "phases[0].batches: expected each of the tasks 0 to 1 once"),
+        (
+            {},
+            plan(phase(1, [0])),
+            "phases[0].batches: expected each task from 0 to 1 exactly once",
+        ),
         (
             {},
             plan(phase(1, [0, 1], [1])),
-            "phases[0].batches: expected each of the tasks 0 to 1 once",
+            "phases[0].batches: expected each task from 0 to 1 exactly once",
         ),
         (
             {},
@@ -163,8 +167,8 @@ def test_stretches_by_hand() -> None:
         (
             {"draft_memory_bytes": 12.0 + 2 * 4 * 5.5},
             plan(phase(1, [0, 1])),
-            "phases[0].batches[0]: needs 0.000 GB of draft-model memory, but only 0.000 GB"
-            " are available",
+            "phases[0].batches[0]: the batch needs 0.000 GB of draft-model memory, but only 0.000"
+            " GB are available",
         ),
     ],
 )
@@ -193,7 +197,10 @@ def test_violations_say_what_is_wrong(
             {"output_samples": [[1, 2], [1]]},
             r"output_samples\[1\]: expected a row of the same length as the first",
         ),
-        ({"regroup_seconds": 1e97}, "draft_runtime: expected a total of at most .* seconds, got"),
+        (
+            {"regroup_seconds": 1e97},
+            "draft_runtime: expected a total time of at most .* seconds, got",
+        ),
         (
             {"verify_runtime": {"passes": GRID}},
             r"verify_runtime.passes: continuous-serving does not support measured passes",

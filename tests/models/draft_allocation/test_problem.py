@@ -75,7 +75,7 @@ def test_rates_next_to_1_keep_their_digits(drafts: int) -> None:
 @pytest.mark.parametrize(
     ("drafts", "message"),
     [
-        ((3, 0, 3), "draft_tokens: sum to 6, but the budget is 5"),
+        ((3, 0, 3), "draft_tokens: the sum is 6, but the budget is 5"),
         ((3, 0, 0), r"draft_tokens[0]: expected at most 2, got 3"),
         ((1, 1), "draft_tokens: expected 3 entries, got 2"),
     ],
@@ -95,7 +95,10 @@ def test_wrong_length_has_no_objective() -> None:
     ("fields", "message"),
     [
         ({"weights": [1.0]}, "weights: expected 3 entries, as in acceptance_rates, got 1"),
-        ({"weights": [1e308, 1e308, 1e308]}, "weights: their sum times the budget must be finite"),
+        (
+            {"weights": [1e308, 1e308, 1e308]},
+            "weights: the sum of the weights times the budget must be finite",
+        ),
         (
             {"max_draft_tokens": [1, 2]},
             "max_draft_tokens: expected 3 entries, as in acceptance_rates, got 2",

@@ -220,11 +220,11 @@ def test_refusals(fields: dict[str, Any], message: str) -> None:
 
 def test_objects_are_checked_too() -> None:
     """Tests that problem and plan made in Python are checked as files are."""
-    with pytest.raises(InvalidInput, match=r"policy\[0\]: expected DraftChoice, got \(1, 2\)"):
+    with pytest.raises(InvalidInput, match=r"policy\[0\]: expected a DraftChoice, got \(1, 2\)"):
         DraftControlPlan(policy=((1, 2),))  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="draft_length: expected int >= 0, got -1"):
         DraftChoice(draft_length=-1, resolution=1)
-    with pytest.raises(InvalidInput, match=r"states\[1\]: expected ChannelState, got None"):
+    with pytest.raises(InvalidInput, match=r"states\[1\]: expected a ChannelState, got None"):
         dataclasses.replace(problem(), states=(problem().states[0], None))  # type: ignore[arg-type]
 
 
@@ -241,10 +241,7 @@ def test_objects_are_checked_too() -> None:
         ),
         (
             {"uplink_bits_per_second": 3e-308},
-            (
-                "uplink_bits_per_second: iterations must take a finite number of seconds"
-                " > 0, got 1.0"
-            ),
+            ("uplink_bits_per_second: the time of an iteration must be finite and > 0, got 1.0"),
         ),
     ],
 )

@@ -102,8 +102,8 @@ def test_a_node_reached_at_two_depths() -> None:
     ("start", "rows", "said"),
     [
         (0, [], "start: expected a node below 0 or -1, got 0"),
-        (0, [[1, 0], [-1, -1]], "next[0][1]: expected -1 or a node in 1..1, got 0"),
-        (0, [[1, 2], [-1, -1]], "next[0][1]: expected -1 or a node in 1..1, got 2"),
+        (0, [[1, 0], [-1, -1]], "next[0][1]: expected -1 or a node from 1 to 1, got 0"),
+        (0, [[1, 2], [-1, -1]], "next[0][1]: expected -1 or a node from 1 to 1, got 2"),
         (0, [[-1]], "next: expected 2 entries per row, one per score, got 1"),
         (
             0,
@@ -130,7 +130,7 @@ def test_what_is_no_plan(start: int, rows: list[list[int]], said: str) -> None:
         ),
         (
             {"rounds": [{"probability": 1.0, "acceptance_rate": [0.5, 0.5]}]},
-            "rounds[0].acceptance_rate: expected one number or max_draft_tokens = 8 of them, got 2",
+            "rounds[0].acceptance_rate: expected 1 or max_draft_tokens = 8 numbers, got 2",
         ),
         (
             {"rounds": [{"probability": 1.0, "acceptance_rate": [0.5, True]}]},
@@ -154,7 +154,8 @@ def test_what_is_no_plan(start: int, rows: list[list[int]], said: str) -> None:
         ),
         (
             {"round_seconds": 2.5e-308},
-            "round_seconds: expected finite rates and times, got 2.5e-308 seconds",
+            "round_seconds: the times of rounds and the resulting rates must be finite; the"
+            " shortest time is 2.5e-308 seconds",
         ),
         (
             {"round_seconds": [0.1] * 8},

@@ -95,28 +95,32 @@ VIOLATED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"budget_tokens": 2},
         {},
-        "schedule[1]: 3 draft tokens, at most 2 are allowed (and 1 more such)",
+        "schedule[1]: the draft tokens sum to 3, but the budget is 2 (and 1 more like it)",
     ),
     (
         {"max_draft_tokens": [2, 0, 1]},
         {},
-        "schedule[1]: 2 draft tokens for client 2, at most 1 are allowed (and 1 more such)",
+        "schedule[1]: client 2 has 2 draft tokens, but at most 1 are allowed (and 1 more like it)",
     ),
-    ({}, {"goodput": [1.5625, 1.0, 1.94]}, "goodput[2]: 1.94, but the schedule gives 1.984375"),
+    (
+        {},
+        {"goodput": [1.5625, 1.0, 1.94]},
+        "goodput[2]: the plan states 1.94, but the schedule gives 1.984375",
+    ),
     (
         {},
         {"mean_draft_tokens": [1.25, 0.5, 1.5]},
-        "mean_draft_tokens[1]: 0.5, but the schedule gives 0",
+        "mean_draft_tokens[1]: the plan states 0.5, but the schedule gives 0",
     ),
     (
         {"min_goodput": [1.0, 1.1, 2.0]},
         {},
-        "min_goodput[1]: the schedule gives 1, but the minimum is 1.1 (and 1 more such)",
+        "min_goodput[1]: the schedule gives 1, but the minimum is 1.1 (and 1 more like it)",
     ),
     (
         {},
         {"schedule": [{"share": 0.5, "draft_tokens": [1, 0, 1]}]},
-        "schedule: shares sum to 0.5 instead of 1",
+        "schedule: the shares sum to 0.5 instead of 1",
     ),
     ({}, {"goodput": [1.0, 1.0]}, "goodput: expected 3 entries, got 2"),
     (
@@ -143,15 +147,15 @@ REFUSED_PLANS: list[tuple[Any, str]] = [
     ({}, "plan.schedule: expected array, got .*object"),
     (
         [{"share": 1.0, "changes": []}],
-        r"plan.schedule\[0\].draft_tokens: required field is missing",
+        r"plan.schedule\[0\].draft_tokens: missing; required",
     ),
     (
         [{"share": 1.0}],
-        r"plan.schedule\[0\]: expected one of draft_tokens and changes, got neither",
+        r"plan.schedule\[0\]: expected either draft_tokens or changes, got neither",
     ),
     (
         [{"share": 1.0, "draft_tokens": [1], "changes": []}],
-        r"plan.schedule\[0\]: expected one of draft_tokens and changes, got both",
+        r"plan.schedule\[0\]: expected either draft_tokens or changes, got both",
     ),
     (
         [{"share": 0.5, "draft_tokens": [1, 2]}, {"share": 0.5, "changes": [[1, 1], [1, 2]]}],
@@ -199,8 +203,8 @@ def test_schedules_built_from_arrays_are_checked() -> None:
         ({"tokens": [1, 1]}, unfit),
         (
             {"full": [False, True]},
-            "schedule[0].draft_tokens: required field is missing (the first entry cannot be a"
-            " change)",
+            "schedule[0].draft_tokens: missing; required because the first entry cannot consist of"
+            " changes",
         ),
         (
             {"full": [True, True]},
@@ -208,7 +212,7 @@ def test_schedules_built_from_arrays_are_checked() -> None:
         ),
         (
             {"clients": [1, 0, 1]},
-            "schedule[0]: expected every client, in order, in an entry with draft_tokens",
+            "schedule[0]: an entry with draft_tokens must list every client, in order",
         ),
         ({"clients": [0, 1, 2]}, "schedule[1].changes: expected clients 0 to 1, got 2"),
         ({"clients": [0, 1, -1]}, "schedule[1].changes: expected clients 0 to 1, got -1"),
@@ -248,7 +252,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         SECOND | {"network_seconds": [0.0] * 3, "verify_overhead_seconds": 0.0},
-        "verify_overhead_seconds: expected a number > 0 if no client's network takes time",
+        "verify_overhead_seconds: expected a number > 0 because all network_seconds are 0",
     ),
 ]
 
@@ -382,7 +386,9 @@ def test_tokens_are_counted_exactly() -> None:
             "schedule",
         )
         assert rich.violations(declared(rich, schedule)) == (
-            [f"schedule[1]: {most + 1} draft tokens, at most {most} are allowed"] if more else []
+            [f"schedule[1]: the draft tokens sum to {most + 1}, but the budget is {most}"]
+            if more
+            else []
         )
 
 

@@ -204,7 +204,8 @@ def test_bad_staircases_are_named() -> None:
         table_of(columns([0.1, 0.2], [(1, 1, 0), (2, 1, 0)]), captured_batches=[1, 2], beyond=1e6)
     larger = columns([0.1, 0.2], [(8, 1, 0), (16, 1, 0)])
     with pytest.raises(
-        InvalidInput, match=r"file.captured_batches: the table contains no passes of captured sizes"
+        InvalidInput,
+        match=r"file.captured_batches: the table contains no passes with captured batch sizes",
     ):
         table_of(larger, captured_batches=[1, 2])
     for sizes in ([1, 2, 2], [2, 1], [0, 1], [1, MAX_TOKENS + 1], [], [True, 2], (1, 2), [1.0]):

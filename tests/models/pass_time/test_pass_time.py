@@ -143,14 +143,17 @@ def test_limits_hold_the_misfit() -> None:
             {"runtime": TOKENS, "upper": {"seconds_per_flop": 1.0, "overhead_seconds": 1.0}},
             "file.upper: expected seconds_per_token, as in runtime",
         ),
-        ({"runtime": TOKENS, "misfit": [0, 1]}, r"file.misfit: expected low and high"),
+        (
+            {"runtime": TOKENS, "misfit": [0, 1]},
+            r"file.misfit: expected an object with low and high",
+        ),
         (
             {"runtime": TOKENS, "misfit": {"low": -1.0, "high": 0}},
             "file.misfit.low: expected a number in",
         ),
         (
             {"runtime": TOKENS, "range": {"flops": [1, 2]}},
-            "file.range: unknown field 'flops'; known: batch, tokens",
+            "file.range: unknown field 'flops'; known fields: batch, tokens",
         ),
         (
             {"runtime": TOKENS, "range": {"tokens": [2, 1]}},
@@ -170,11 +173,14 @@ def test_limits_hold_the_misfit() -> None:
             {**TOKENS, "captured_batches": [4, 2]},
             "file.captured_batches: expected increasing integers >= 1",
         ),
-        ({**TOKENS, "beyond": 2.0}, "file.captured_batches: required with beyond"),
+        (
+            {**TOKENS, "beyond": 2.0},
+            "file.captured_batches: missing; required when beyond is given",
+        ),
         ({**TOKENS, "captured_batches": [4], "beyond": 0.5}, "file.beyond: expected a number"),
         (
             {"runtime": TOKENS, "lower": {**TOKENS, "overhead_seconds": 1.0}},
-            "file.lower: expected lower limits of the coefficients in runtime",
+            "file.lower: the lower limits contradict the coefficients in runtime",
         ),
     ],
 )

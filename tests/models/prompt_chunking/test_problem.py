@@ -129,7 +129,7 @@ def test_many_stages_cost_the_judge_nothing() -> None:
 @pytest.mark.parametrize(
     ("fields", "chunks", "message"),
     [
-        ({}, (5, 4), "chunks: sum to 9, the prompt has 10 tokens"),
+        ({}, (5, 4), "chunks: the sum is 9, but the prompt has 10 tokens"),
         ({"max_chunks": 2}, (2, 2, 6), "chunks: expected at most 2 entries, got 3"),
         ({"grid_tokens": 4}, (4, 5, 1), "chunks[1]: expected a multiple of 4 tokens, got 5"),
     ],
@@ -151,7 +151,7 @@ def test_the_last_chunk_is_free() -> None:
 
 def test_wrong_sums_have_no_objective() -> None:
     """Tests that chunks of another prompt are refused."""
-    with pytest.raises(InvalidInput, match="chunks: sum to 3"):
+    with pytest.raises(InvalidInput, match="chunks: the sum is 3"):
         problem().evaluate(plan(1, 2))
 
 

@@ -145,12 +145,12 @@ def test_pipeline_by_hand() -> None:
         (
             {},
             {"speculation_length": 0},
-            "speculation_length: expected at least 1 (pipelined), got 0",
+            "speculation_length: expected at least 1 when mechanism is 'pipelined', got 0",
         ),
         (
             {"mechanism": "autoregressive"},
             {"speculation_length": 1},
-            "speculation_length: expected 0 (autoregressive), got 1",
+            "speculation_length: expected 0 when mechanism is 'autoregressive', got 1",
         ),
         ({}, {"batches": [[0]]}, "batches: task 1 is in 0 batches instead of one"),
         ({}, {"batches": [[0, 1], [1]]}, "batches: task 1 is in 2 batches instead of one"),
@@ -169,12 +169,14 @@ def test_pipeline_by_hand() -> None:
         (
             {"draft_memory_bytes": 12.0 + 4 * 6},
             {},
-            "batches[0]: needs 0.000 GB of draft-model memory, but only 0.000 GB are available",
+            "batches[0]: the batch needs 0.000 GB of draft-model memory, but only 0.000 GB are"
+            " available",
         ),
         (
             {"verify_memory_bytes": 12.0 + 2 * 4 * 7 - 1},
             {"batches": [[1, 0]]},
-            "batches[0]: needs 0.000 GB of verify-model memory, but only 0.000 GB are available",
+            "batches[0]: the batch needs 0.000 GB of verify-model memory, but only 0.000 GB are"
+            " available",
         ),
     ],
 )
@@ -239,33 +241,33 @@ def runtime(seconds: float) -> dict[str, float]:
         # two tasks, at most 10 tokens with what is drafted, 4 passes a step: 800 passes in all
         (
             {"draft_runtime": runtime(2e97)},
-            "draft_runtime: expected a total of at most 1e+100 seconds, got 1.6e+100",
+            "draft_runtime: expected a total time of at most 1e+100 seconds, got 1.6e+100",
         ),
         (
             {"verify_runtime": runtime(2e97)},
-            "verify_runtime: expected a total of at most 1e+100 seconds, got 1.6e+100",
+            "verify_runtime: expected a total time of at most 1e+100 seconds, got 1.6e+100",
         ),
         (
             {"verify_runtime": runtime(1e308)},
-            "verify_runtime: expected a total of at most 1e+100 seconds, got inf",
+            "verify_runtime: expected a total time of at most 1e+100 seconds, got inf",
         ),
         # 32 bits per token at 32 Hz and a spectral efficiency of 1: 1 s for the second task's token
         # at most
         (
             {"snr": [1.0, 1e-200]},
-            "snr[1]: expected uploads of 1e-100 to 1e+100 seconds, got 6.93147e+199",
+            "snr[1]: expected an upload time of 1e-100 to 1e+100 seconds, got 6.93147e+199",
         ),
         (
             {"snr": [3e-308, 1.0], "bandwidth_hz": 0.1},
-            "snr[0]: expected uploads of 1e-100 to 1e+100 seconds, got inf",
+            "snr[0]: expected an upload time of 1e-100 to 1e+100 seconds, got inf",
         ),
         (
             {"bandwidth_hz": 1e102},
-            "snr[1]: expected uploads of 1e-100 to 1e+100 seconds, got 1.6e-101",
+            "snr[1]: expected an upload time of 1e-100 to 1e+100 seconds, got 1.6e-101",
         ),
         (
             {"verify_runtime": {"seconds_per_flop": 1e300, "overhead_seconds": 0.0}},
-            "verify_runtime: expected a total of at most 1e+100 seconds, got 8.32e+305",
+            "verify_runtime: expected a total time of at most 1e+100 seconds, got 8.32e+305",
         ),
     ],
 )

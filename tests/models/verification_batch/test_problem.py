@@ -77,8 +77,8 @@ def test_estimator_by_hand() -> None:
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        ((0, 1), "batch: takes 0.725 s, but request 0 is due in 0.5 s (at 1.5 s)"),
-        ((0, 1, 2), "batch: needs 12 bytes of memory, but only 10 are available"),
+        ((0, 1), "batch: verification takes 0.725 s, but request 0 is due in 0.5 s (at 1.5 s)"),
+        ((0, 1, 2), "batch: the requests need 12 bytes of memory, but only 10 are available"),
         ((1, 3), "batch[1]: expected a request below 3, got 3"),
         ((1, 1), "batch[1]: request 1 is already in the batch"),
     ],

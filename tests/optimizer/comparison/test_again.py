@@ -121,5 +121,5 @@ def test_a_problem_of_another_digest_is_refused(changed: Callable[..., None]) ->
 def test_old_records_have_no_plan(cli: CommandLine, changed: Callable[..., None]) -> None:
     """Tests that a record of an earlier version is said to have no plan, and is no difference."""
     changed(plan=None)
-    said = "1 of earlier versions have an objective but no plan: not judged"
+    said = "1 records of earlier versions have an objective but no plan and were not judged"
     assert said in cli("compare . --again").out

@@ -150,7 +150,7 @@ def test_a_folder_that_cannot_be_written_is_one_message(
 ) -> None:
     """Tests that a folder below a file, and a full disk, are refused with the reason."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match="cannot be made"):
+    with pytest.raises(InvalidInput, match="cannot be created"):
         compare(QUICK, small(1), folder=tmp_path / "file" / "out")
 
     def full(*_: object) -> int:
@@ -258,11 +258,11 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"methods": ["fastest"]}, "methods: expected some of"),
+        ({"methods": ["fastest"]}, "methods: expected one or more of"),
         ({"problems": {}}, "problems: expected at least one"),
         ({"problems": [3]}, r"problems\[0\]: expected a problem, got int"),
         ({"problems": {"three": 3}}, r"problems\[three\]: expected a problem, got int"),
-        ({"methods": ["water-level"]}, "methods: expected some of"),
+        ({"methods": ["water-level"]}, "methods: expected one or more of"),
         ({"time_limit": -1.0}, "time_limit: expected a finite number >= 0"),
         ({"gap": -1.0}, "gap: expected a finite number >= 0, got -1.0"),
         ({"gap": float("nan")}, "gap: expected a finite number >= 0, got nan"),
@@ -294,6 +294,6 @@ def test_an_executor_that_takes_no_more_is_one_message() -> None:
     executor.shutdown()
     with pytest.raises(
         InvalidInput,
-        match=r"executor: accepts no more cells .*RuntimeError: cannot schedule new futures",
+        match=r"executor: no more cells are accepted .*RuntimeError: cannot schedule new futures",
     ):
         compare(QUICK, small(1), executor=executor)

@@ -92,7 +92,10 @@ def test_a_method_that_overstays_is_killed(cell: Cell, monkeypatch: pytest.Monke
     be(monkeypatch, PROCESS + "    time.sleep(600)\n")
     record = run(cell, 0.3)
     assert record.failed
-    assert record.error == "killed 0.51 s after its start: it ignored its time limit of 0.2 s"
+    assert (
+        record.error
+        == "the process was killed 0.51 s after its start: it ignored its time limit of 0.2 s"
+    )
 
 
 def test_a_crash_is_a_record(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -180,13 +180,15 @@ def test_what_is_no_file_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_refused_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a folder that cannot be made, read or written is refused by name with the
+    """Tests that a folder that cannot be created, read or written is refused by name with the
     reason.
     """
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match=r"^\S*/file/out: cannot be made \(Not a directory\)$"):
+    with pytest.raises(
+        InvalidInput, match=r"^\S*/file/out: cannot be created \(Not a directory\)$"
+    ):
         Store(tmp_path / "file" / "out")
-    with pytest.raises(InvalidInput, match=r"cannot be made \(embedded null byte\)$"):
+    with pytest.raises(InvalidInput, match=r"cannot be created \(embedded null byte\)$"):
         Store("a\0b")
     store = Store(tmp_path / "gone")
     store.folder.rmdir()

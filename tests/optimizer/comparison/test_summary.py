@@ -82,8 +82,8 @@ def test_a_page_begins_with_who_wins(
     monkeypatch.setattr("specopt.report.page.can_draw", lambda: False)
     winner, failed = comparison_page(comparison, ()).lead
     assert (
-        winner == "serving-latency: the best plan in 33 % of the runs, and 33 % proven optimal or"
-        " infeasible, by exact; the mean gap to the best bound is 5 %."
+        winner == "serving-latency: exact found the best plan in 33 % of the runs and proved 33 %"
+        " optimal or infeasible; the mean gap to the best bound is 5 %."
     )
     assert failed.startswith("1 of 6 runs failed")
 
@@ -265,7 +265,7 @@ def test_an_interruption_before_the_first_record(
     ("words", "message"),
     [
         ("nothing", "nothing: expected a problem file, a folder, a family"),
-        ("draft-allocation/uniform --method exact", "--method: expected some of"),
+        ("draft-allocation/uniform --method exact", "--method: expected one or more of"),
         (
             "draft-allocation/uniform --method greedy:size=1",
             "--method greedy: no option 'size'",

@@ -148,7 +148,7 @@ def test_vllm_is_told_its_limits() -> None:
         "data parallelism above 1",
         "drafts 2 at every batch size",
         "V1",
-        "beyond 16 carry the last",
+        "beyond 16 use the last",
     ):
         assert words in notes
 
@@ -169,7 +169,7 @@ def test_sglang_flags_say_the_same() -> None:
         in notes[0]
     )
     assert (
-        "captured CUDA graph size: capture the last size of every range but the last (4, 8)"
+        "captured CUDA graph size; capture the last size of every range but the last (4, 8)"
         in notes[-1]
     )
 
@@ -218,8 +218,8 @@ def test_llama_cpp_takes_the_best_single_length() -> None:
     RULES["llama.cpp"](config, None)
     notes = " ".join(ENGINES["llama.cpp"].written(MIXED, None)[1])
     assert (
-        "1 reaches 1.236x the throughput without speculation on average, a length per batch size"
-        " 1.409x; 12.3 % are lost" in notes
+        "1 reaches 1.236x the throughput without speculation on average, and one length per batch"
+        " size 1.409x, a loss of 12.3 %" in notes
     )
     assert "slower than no speculation at 1 of 3 batch sizes, from 16 to 16" in notes
     with pytest.raises(InvalidInput, match="expected speed-ups from which to choose"):

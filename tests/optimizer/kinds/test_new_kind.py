@@ -44,7 +44,7 @@ json.dump(outcomes, sys.stdout)
 REFUSED = {
     "simulate": "toy has no simulator",
     "robustness": (
-        "toy has no acceptance rate or output length that varies; these have: serving-latency,"
+        "toy has no acceptance rate or output length to vary; kinds with one: serving-latency,"
         " continuous-serving"
     ),
     "import": (

@@ -226,7 +226,9 @@ def test_what_does_not_fit_is_named_and_the_rest_measured() -> None:
     found = measure_with(FakeTimer(free), [TINY], chosen)
     assert len(found.rows) == 7
     (line,) = found.skipped
-    assert line.startswith("tiny, with a comma, batch 50, 40 new on 80 cached: does not fit, about")
+    assert line.startswith(
+        "tiny, with a comma, batch 50, 40 new on 80 cached: the pass needs about"
+    )
 
 
 def test_weights_that_do_not_fit() -> None:
@@ -238,7 +240,9 @@ def test_weights_that_do_not_fit() -> None:
     found = measure_with(timer, [large, TINY], SMALL)
     assert [name for name, _ in timer.loaded] == [TINY.name]
     assert len(found.rows) == 8
-    assert found.skipped == ("large: its weights do not fit, 0.0257 GB in float32 of 0.004 GB",)
+    assert found.skipped == (
+        "large: the weights do not fit, 0.0257 GB in float32; 0.004 GB are free",
+    )
 
 
 def test_what_no_cost_model_describes_is_refused_first() -> None:
@@ -266,7 +270,7 @@ def test_learned_positions_end() -> None:
     settings = Settings(batch=(1,), new_tokens=(4,), cached_tokens=(16, 17), repeats=1, warm_up=1)
     found = measure_with(FakeTimer(), [parse_model_config(OPT)], settings)
     assert [row["cached_tokens"] for row in found.rows] == [16]
-    assert found.skipped == ("model, batch 1, 4 new on 17 cached: the model has 20 positions",)
+    assert found.skipped == ("model, batch 1, 4 new on 17 cached: the model has only 20 positions",)
 
 
 # ---------------------------------------------------------------------------- the command
@@ -310,7 +314,7 @@ def test_command_without_memory(timer: FakeTimer, cli: CommandLine) -> None:
     """Tests that nothing is written, and the reason said, where nothing fits."""
     timer.free = 1000
     err = cli(f"{COMMAND} {OPTIONS}", 2).err
-    assert "skipped: tiny: its weights do not fit" in err and "no pass fits into memory" in err
+    assert "skipped: tiny: the weights do not fit" in err and "no pass fits into memory" in err
     assert not Path("table.csv").exists()
 
 
@@ -366,7 +370,7 @@ def test_without_torch(monkeypatch: pytest.MonkeyPatch, cli: CommandLine) -> Non
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingDependency, match=r"pip install 'specopt\[measure\]'"):
         measure([TINY], Settings())
-    needed = "specopt: measuring needs PyTorch: pip install 'specopt[measure]'\n"
+    needed = "specopt: measuring needs PyTorch; run pip install 'specopt[measure]'\n"
     assert cli(COMMAND, 2).err == needed
     assert not Path("table.csv").exists()
 

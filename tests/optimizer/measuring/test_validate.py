@@ -115,7 +115,8 @@ def test_a_server_is_read_and_shown(cli: CommandLine, tmp_path: Path) -> None:
     cli(f"validate {asked} --draft-length 1")
     assert "Acceptance by position: 0." in shown.out
     assert (
-        "Order of options: 0 of 0 pairs that the intervals tell apart are as predicted: start the"
+        "Order of options: 0 of 0 pairs that the intervals separate are in the predicted order:"
+        " start the"
         " server" in shown.out
     )
     assert "concurrency 1, draft length 1: " in shown.err
@@ -178,7 +179,7 @@ CUT = r"2 of 2 requests failed, .*/v1/completions: no answer within 0.2 s"
         (b": keep-alive\n\n", 0.2, CUT),
         (b'data: {"choices": [{"text": "a"}]}\n\n', 0.2, CUT),
         (b"a line without an end", 0.2, CUT),
-        (b"x" * 100, 60.0, "expected lines of less than 1,000 bytes"),
+        (b"x" * 100, 60.0, "expected lines of fewer than 1,000 bytes"),
     ],
 )
 def test_an_answer_without_an_end_is_cut(
@@ -241,7 +242,8 @@ def test_a_share_of_the_requests_may_fail(
         asked = Client(endpoint=url, prompts=prompts, max_tokens=(2,), requests=10, failures=share)
         if failed is None:
             with pytest.raises(
-                ServerFailed, match=r"at concurrency 1: 1 of \d+ requests failed, the first: .* 503"
+                ServerFailed,
+                match=r"at concurrency 1: 1 of \d+ requests failed, the first with: .* 503",
             ):
                 asked.run(1)
         else:
@@ -402,7 +404,7 @@ def test_other_records_are_refused(
             "sweep.csv --load-generator curl",
             "--load-generator: expected own, guidellm or vllm, got 'curl'",
         ),
-        ("sweep.csv --load-generator guidellm", "`pip install guidellm` installs"),
+        ("sweep.csv --load-generator guidellm", "run `pip install guidellm`"),
         (
             "sweep.csv --loads 0,1 --draft-length 2",
             "--loads: expected an integer from 1 to 4,096, got 0",
@@ -778,7 +780,7 @@ def test_counters_that_go_down_are_named(
         played, "run", lambda self, concurrency: Load(9.0, 0.1, 2.0, 0.0, (-5.0, -5.0, -1.0))
     )
     assert (
-        "at concurrency 1: the counters went down"
+        "at concurrency 1: the counters decreased"
         in cli("validate sweep.csv --draft-length 1", 2).err
     )
     assert not Path("validate.json").exists()

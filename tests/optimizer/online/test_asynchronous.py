@@ -301,7 +301,7 @@ def test_prefixes_that_go_are_told_and_times_are_learned() -> None:
     play(body, verify, scheduler, drop=gone.append)
     assert len(gone) == len(set(gone)) == 4  # of six prefixes of some 200 tokens two fit
     assert scheduler.estimator.overhead_seconds > 2.0 * before
-    with pytest.raises(InvalidInput, match="drop: required"):
+    with pytest.raises(InvalidInput, match="drop: missing; required"):
         AsyncScheduler(scheduler, verify)
 
 

@@ -226,7 +226,7 @@ def test_only_those_who_are_ready() -> None:
         assert drafts.sum() == 6
         scheduler.observe({"fast": 1, "other": 0})
     assert scheduler.allocate()[0] > 1
-    with pytest.raises(InvalidInput, match="clients: expected some of the clients, got 'x'"):
+    with pytest.raises(InvalidInput, match="clients: expected one or more of the clients, got 'x'"):
         scheduler.allocate(["x"])
 
 

@@ -221,7 +221,7 @@ def test_the_command(cli: CommandLine) -> None:
     said = cli("report r.json --problem p.json -o page.html").err
     assert "Judged again" in check(Path("page.html").read_text()).text
     assert said.splitlines() == [
-        "charts are replaced by tables: pictures need vl-convert-python: pip install"
+        "charts are replaced by tables: pictures need vl-convert-python; run pip install"
         " 'specopt[plot]'",
         "written to page.html",
     ]

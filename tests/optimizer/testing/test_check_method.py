@@ -68,7 +68,7 @@ class Mute(Nothing):
     [
         (Nothing(), "reports no progress: call budget.check"),
         (Boasting(), "has the bound 0.0, but threshold reaches"),
-        (Fickle(), "gives two answers with one seed"),
+        (Fickle(), "gives two answers with the same seed"),
         (Mute(), "has no source; declare it"),
     ],
 )

@@ -78,7 +78,7 @@ def test_a_heuristic_passes_as_such(tmp_path: Path) -> None:
     [
         (careless, "violates the problem: batch: "),
         (broken, "fails: ValueError: "),
-        pytest.param(fickle, "gives two answers to one problem", marks=pytest.mark.nightly),
+        pytest.param(fickle, "gives two answers to the same problem", marks=pytest.mark.nightly),
         pytest.param(
             lazy, "finds no plan, although one with 0.0 exists", marks=pytest.mark.nightly
         ),
@@ -124,7 +124,7 @@ def test_the_library_is_met(tmp_path: Path) -> None:
 
 def test_wrong_arguments_are_named() -> None:
     """Tests that unknown sizes, kinds and counts are refused before anything runs."""
-    with pytest.raises(InvalidInput, match=r"sizes: expected some of .*small.*, got 'tiny'"):
+    with pytest.raises(InvalidInput, match=r"sizes: expected one or more of .*small.*, got 'tiny'"):
         check_solver(lazy, "verification-batch", sizes=["tiny"])
     with pytest.raises(InvalidInput, match="kind: expected one of"):
         check_solver(lazy, "batches")

@@ -39,4 +39,4 @@ def test_the_worst_case_says_whether_it_is_exact(is_exact: bool) -> None:
     out = StringIO()
     print_robustness(replace(found, worst_is_exact=is_exact), Console(file=out, width=140))
     (worst,) = (line for line in out.getvalue().splitlines() if "worst case" in line)
-    assert worst.rstrip().endswith(" of those tried") == (not is_exact)
+    assert worst.rstrip().endswith(", the worst of those tried") == (not is_exact)

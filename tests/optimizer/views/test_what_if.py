@@ -23,7 +23,7 @@ def test_sensitivity_prints_a_table(cli: CommandLine) -> None:
         "+1 MHz bandwidth",
         "+1 GB draft memory",
         "+0.01 acceptance rate",
-        "+1 longest speculation",
+        "+1 maximum speculation length",
         "draft passes 1 % faster",
         "verify passes 1 % faster",
         "proven",

@@ -225,7 +225,7 @@ def test_refusals() -> None:
             lambda: scheduler.submit("b", input_tokens=1, acceptance_rate=1.0),
             "acceptance_rate: expected",
         ),
-        (lambda: scheduler.cancel("b"), "key: expected the key of a present task, got 'b'"),
+        (lambda: scheduler.cancel("b"), "key: expected the key of an unfinished task, got 'b'"),
         (lambda: scheduler.complete(), "complete: no step is running"),
         (
             lambda: ServingScheduler(deployment(mechanism="sequential"), "pipelined"),

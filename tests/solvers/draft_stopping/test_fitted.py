@@ -48,10 +48,10 @@ def test_a_table_is_the_log_it_was_written_from(tmp_path: Path) -> None:
             "round,outcome,x\n1,1,high\n",
             "line 2, x: expected a number of size <= 1e+100, got",
         ),
-        ("round,outcome\n1,1\n", "line 1: expected at least one column of features, got none"),
+        ("round,outcome\n1,1\n", "line 1: expected at least one feature column, got none"),
         (
             "round,result,x\n1,1,2\n",
-            "expected one column 'outcome', the header has round, result, x",
+            "expected exactly one column 'outcome', but the header has round, result, x",
         ),
         ("round,outcome,x\n", "expected at least one drafted token, got none"),
         ("round,outcome,x\n1,0,2\n1,1,2\n", "a 0 is followed by a 1"),

@@ -384,7 +384,10 @@ def test_other_fairness(fairness: float) -> None:
         ({"rounds": 0}, "rounds: expected an integer >= 1"),
         ({"replications": True}, "replications: expected an integer"),
         ({"seed": -1}, "seed: expected an integer >= 0"),
-        ({"checkpoints": [3, 2, 10]}, "checkpoints: expected increasing rounds that end at 10"),
+        (
+            {"checkpoints": [3, 2, 10]},
+            "checkpoints: expected increasing round numbers that end at 10",
+        ),
         ({"policy": "best"}, "policy: expected one of robust, gradient, fixed, random"),
         ({"initial_estimates": [0.5]}, "initial_estimates: expected 4 entries, got 1"),
         ({"process": [0.5, 1.0]}, "rates: expected acceptance rates in [0, 1)"),

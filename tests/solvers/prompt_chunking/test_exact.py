@@ -272,10 +272,10 @@ def test_callback_stops() -> None:
 def test_refusals() -> None:
     """Tests that too many boundaries are refused with a way out, and that a grid is one."""
     with pytest.raises(
-        Unsupported, match=r"60,000 places where a chunk may end, .*a larger grid_tokens"
+        Unsupported, match=r"60,000 positions where a chunk may end, .*a larger grid_tokens"
     ):
         solve(setting(prompt_tokens=60_000), "exact")
-    with pytest.raises(Unsupported, match="20,000,000 places where a chunk may end times GPUs"):
+    with pytest.raises(Unsupported, match="20,000,000 positions where a chunk may end times GPUs"):
         solve(setting(prompt_tokens=20_000, pipeline_length=1000), "exact")
     proven(dataclasses.replace(setting(prompt_tokens=60_000), grid_tokens=500))
 

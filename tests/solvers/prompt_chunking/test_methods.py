@@ -121,7 +121,7 @@ def test_brute_force_refuses() -> None:
     """Tests that long prompts are refused with the number of places, and a grid makes them fit."""
     with pytest.raises(
         Unsupported,
-        match=r"it has 17 places where a chunk may end, but the method accepts at most 16",
+        match=r"it has 17 positions where a chunk may end, but the method accepts at most 16",
     ):
         solve(setting(prompt_tokens=17), "brute-force")
     solve(dataclasses.replace(setting(prompt_tokens=100), grid_tokens=10), "brute-force")

@@ -15,14 +15,14 @@ SPEEDUPS = np.array([[0.95, 1.2, 1.5], [0.95, 1.1, 1.0], [0.95, 0.9, 0.5]])
 @pytest.mark.parametrize(
     ("ranges", "message"),
     [
-        (((2, 4, 1),), r"ranges\[0\]: expected to start at batch 1, got 2"),
-        (((1, 4, 1), (6, 8, 1)), r"ranges\[1\]: expected to start at batch 5, got 6"),
-        (((1, 4, 1), (4, 8, 1)), r"ranges\[1\]: expected to start at batch 5, got 4"),
+        (((2, 4, 1),), r"ranges\[0\]: expected a range that starts at batch 1, got 2"),
+        (((1, 4, 1), (6, 8, 1)), r"ranges\[1\]: expected a range that starts at batch 5, got 6"),
+        (((1, 4, 1), (4, 8, 1)), r"ranges\[1\]: expected a range that starts at batch 5, got 4"),
         (((1, 0, 1),), r"ranges\[0\]: last batch: expected an integer >= 1, got 0"),
         (((1, 4, -1),), r"ranges\[0\]: drafts: expected an integer >= 0"),
-        (((1, 4, 0),), "integers of which at least one is positive"),
-        (((1, 4, None), (5, 8, 2)), "one range of None"),
-        ((), "one range of None"),
+        (((1, 4, 0),), "draft lengths of which at least one is positive"),
+        (((1, 4, None), (5, 8, 2)), "a single range of None"),
+        ((), "a single range of None"),
     ],
 )
 def test_impossible_ranges_are_refused(ranges: tuple[Range, ...], message: str) -> None:
@@ -34,9 +34,11 @@ def test_impossible_ranges_are_refused(ranges: tuple[Range, ...], message: str) 
 def test_speedups_need_a_row_per_batch() -> None:
     """Tests that the worth must belong to increasing batch sizes, with a weight each."""
     for batches in ((1, 2), (1, 2, 2), ()):
-        with pytest.raises(InvalidInput, match="speedups: expected one row"):
+        with pytest.raises(
+            InvalidInput, match="speedups: expected increasing batch sizes, with one row"
+        ):
             Schedule(ranges=((1, 4, 1),), batches=batches, speedups=SPEEDUPS)
-    with pytest.raises(InvalidInput, match="and one weight per batch"):
+    with pytest.raises(InvalidInput, match="one row and one weight each"):
         Schedule(ranges=((1, 4, 1),), batches=(1, 2, 3), speedups=SPEEDUPS, weights=np.ones(2))
 
 

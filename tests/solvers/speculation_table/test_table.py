@@ -254,5 +254,5 @@ def test_acceptance_by_length_chooses_among_what_was_measured() -> None:
     assert table.most_drafts == 3
     assert {drafts for *_, drafts in table.ranges} == {2}
     assert any("acceptance depends on the draft length" in note for note in table.notes)
-    with pytest.raises(InvalidInput, match="not for drafts of 1; allow extrapolation"):
+    with pytest.raises(InvalidInput, match="drafts of 1 were not; allow extrapolation"):
         speculation_table(RUNTIMES, AcceptanceLengths.exactly({3: 2.3}), max_batch=8)

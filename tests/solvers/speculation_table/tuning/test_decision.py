@@ -124,7 +124,7 @@ def test_the_price_of_steps_without_drafts_decides() -> None:
     cheap, dear = (Prices(Price((1,), (0.0,), (x,), (0.5,), "a test"), FREE) for x in (0.29, 0.31))
     found = _decide(sweep, prices=cheap)
     assert [length for *_, length in found.schedule.ranges] == [3, 0]
-    assert any("not measured here, cost less than 30.0%" in note for note in found.notes)
+    assert any("which were not measured, cost less than 30.0%" in note for note in found.notes)
     assert _decide(sweep, prices=dear).schedule.ranges == ((1, 64, 3),)
     measured = Sweep((*sweep.measurements, Measurement(Point(Condition(64), 0), 64 * 100 * 0.95)))
     assert _decide(measured, prices=dear).schedule.at(64) == 0
