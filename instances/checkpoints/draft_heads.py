@@ -8,24 +8,15 @@ once. `fields.toml` lists the other tensors of each kind of head.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from specopt.instances.checkpoints.config import Config
-from specopt.instances.checkpoints.fields import HEADS, TABLE, Weight
-from specopt.instances.checkpoints.layers import Layer, Part, listed_words, read_layer, read_layers
+from specopt.instances.checkpoints.config import HEADS, MAX_LAYERS, TABLE, Config, Formulas, Weight
+from specopt.instances.checkpoints.layers import Part, listed_words, read_layer, read_layers
 from specopt.instances.checkpoints.quantisation import Storage
-from specopt.models.arguments import one_of
+from specopt.models.arguments import one_of, sequence
 from specopt.models.errors import InvalidInput
 
-CLASSES = {name: kind for kind, head in HEADS.items() for name in head["classes"]}
-"""Kinds of draft heads with separate configs, by class name."""
 
-PARALLEL = "ptd_token_id|parallel_drafting|para_depths|num_depths"
-"""Fields that mark an EAGLE-3 head as a P-EAGLE head, which drafts all tokens in one pass."""
-
-
-def predicting_layers(config: Config, target: Part) -> list[Part]:
-    """Return the MTP head in a config, as a list with at most one entry.
+def predicting_layers(config: Config, target: Part) -> tuple[Part, ...]:
+    """Return the MTP head in a config, as a tuple with at most one entry.
 
     Each layer of the head uses a matrix to combine the normalised embedding with the normalised
     hidden state. Apart from this matrix and a final norm, the layer has the same shape as the
@@ -33,23 +24,21 @@ def predicting_layers(config: Config, target: Part) -> list[Part]:
     share the matrix and the norms.
     """
     kind = config.type
-    if not kind["drafts"] or config.given("dspark_block_size"):
+    count = config.size(kind["drafts"], 0, 0, MAX_LAYERS)
+    if not count or config.given("dspark_block_size"):
         for other in filter(config.get, TABLE["marks"]["predicting"]["fields"]):
             config.note(
                 f"{other}: layers for drafting; they are not counted for {config.model_type}"
             )
-        return []
-    lists = listed_words(config, kind["draft_fields"], kind["kind_names"]).values()
-    known = [{"kind": repr(word)} for words in lists for word in words] or kind["draft_layers"]
-    caching = [block.sizes for block in target.blocks if block.kv_values + block.window_values]
+        return ()
+    listed = listed_words(config, "draft_fields", "kind_names").values()
+    known = [{"kind": word} for words in listed for word in words] or kind["draft_layers"]
     place = {"layers": target.layers, "index": target.layers}
-    sizes = [config.formulas.having(place | item) for item in known] or [
-        target.blocks[-1].sizes,
-        *caching,
-    ][-1:]
-    blocks = list[Layer]()
+    caching = [block for block in target.blocks if block["kv_values"] + block["window_values"]]
+    sizes = [config.formulas.having(place | item) for item in known]
+    sizes = sizes or [*target.blocks, *caching][-1:]
+    blocks = list[Formulas]()
     outside = list[Weight]()
-    count = config.size(kind["drafts"], 0, 0)
     for index in range(count):
         name = kind["draft_place"].format(index, target.layers + index)
         blocks += [read_layer(kind, item, name) for item in sizes]
@@ -66,16 +55,16 @@ def predicting_layers(config: Config, target: Part) -> list[Part]:
         borrowed=borrowed,
         storage=target.storage,
     )
-    return [head] if count else []
+    return (head,)
 
 
 def head_kind(config: Config) -> str | None:
     """Return the kind of draft head that a config describes, or None if it describes a decoder."""
-    names = config.whole.get("architectures")
-    kinds = [
-        CLASSES[name] for name in (names if isinstance(names, list) else ()) if str(name) in CLASSES
-    ]
-    return (*kinds, "eagle3")[0] if kinds or config.whole.given("draft_vocab_size") else None
+    names = sequence("architectures", config.whole.get("architectures") or [])
+    for kind, head in HEADS.items():
+        if any(name in head["classes"] for name in names):
+            return kind
+    return "eagle3" if config.whole.given("draft_vocab_size") else None
 
 
 def read_head(config: Config, kind: str, storage: Storage) -> Part:
@@ -86,33 +75,35 @@ def read_head(config: Config, kind: str, storage: Storage) -> Part:
     InvalidInput
         If a field is missing, contradictory or unknown.
     """
-    own = config.whole.get("dflash_config")
-    for name in own if isinstance(own, Mapping) else ():
+    own = config.whole.inside("dflash_config", {}).data
+    for name in own:
         one_of("dflash_config", name, HEADS["dflash"]["fields"])
-    places = (own, config.whole.get("eagle_config"), config.whole.data, config.data)
-    fields = [item for place in places if isinstance(place, Mapping) for item in place.items()]
-    config.data = {name: value for name, value in fields if value is not None}
-    if kind == "eagle3" and (
-        config.given(PARALLEL) or config.get("speculators_model_type") == "peagle"
-    ):
-        kind = "p-eagle"
-    if kind == "dflash":
-        kind = config.choice("projector_type", ("dflash", "dspark", "domino"), kind)
+    eagle = config.whole.inside("eagle_config", {}).data
+    config.data = {
+        name: value
+        for section in (own, eagle, config.whole.data, config.data)
+        for name, value in section.items()
+        if value is not None
+    }
+    kind = config.formulas.value(HEADS[kind]["variant"])
     head = HEADS[kind]
-    config.check(head["fixed"], "drafts")
+    config.check({**config.type["fixed"], **head["fixed"]}, "drafts")
     blocks = read_layers(config, "layers")
-    if not all(block.sizes["plain"] for block in blocks):
+    if not all(block["plain"] for block in blocks):
         raise InvalidInput(
-            f"{config.where}model_type: expected a dense decoder for {kind}, got"
+            f"{config.path('model_type')}: expected a dense decoder for {kind}, got"
             f" {config.model_type}"
         )
-    blocks[0] = read_layer(config.type, blocks[0].sizes.having(head["first_layer"]), "layers.0")
+    blocks[0] = read_layer(config.type, blocks[0].having(head["first_layer"]), "layers.0")
     sizes = config.formulas.having(head["formulas"])
+    borrowed = [*sizes.tensors(head["borrowed"])]
+    names = ", ".join(item.name for item in borrowed)
+    config.note(f"{kind}: a draft head that borrows {names}")
     return Part(
         kind=kind,
         layers=len(blocks),
         blocks=blocks,
         outside=[*sizes.tensors(head["tensors"])],
-        borrowed=[*sizes.tensors(head["borrowed"])],
+        borrowed=borrowed,
         storage=storage,
     )

@@ -5,60 +5,28 @@ draft heads.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from specopt.instances.checkpoints.config import Config
-from specopt.instances.checkpoints.fields import ATTENTION, TABLE, Entry, Formulas, Weight
+from specopt.instances.checkpoints.config import (
+    ATTENTION,
+    MAX_LAYERS,
+    TABLE,
+    Config,
+    Entry,
+    Formulas,
+    Weight,
+)
 from specopt.instances.checkpoints.quantisation import Storage
 from specopt.models.arguments import one_of, sequence
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.pass_time.weight_reads import ExpertLayers, WeightReads
 
-FULL = "full_attention"
+FULL = "'full_attention'"
 
 MAX_DRAFT_LAYERS = 8
 """Maximum number of extra entries in a list of layers, which describe layers of draft heads."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Layer:
-    """One layer of a decoder.
-
-    Parameters
-    ----------
-    what
-        Name that notes use for the form of attention; empty for grouped attention.
-    weights
-        Tensors of the layer.
-    window
-        Number of tokens after which the cache of windowed values stops growing; 0 if there is no
-        window.
-    kv_values
-        Number of values cached per token, for the whole context.
-    window_values
-        Number of values cached per token, for at most `window` tokens.
-    state_values
-        Number of values stored per sequence, independent of the sequence length.
-    values_per_pair
-        Number of multiplications per pair of a new token and a token that it attends to. If an
-        indexer selects tokens, all tokens are counted.
-    sizes
-        Formulas for the model type and the form of attention, evaluated for this layer.
-    """
-
-    what: str
-    weights: tuple[Weight, ...]
-    window: int
-    kv_values: int
-    window_values: int
-    state_values: int
-    values_per_pair: int
-    sizes: Formulas
-
-
-VALUES = ("window", "kv_values", "window_values", "state_values", "values_per_pair")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +36,7 @@ class Part:
     Parameters
     ----------
     blocks
-        Layers of the part.
+        Formulas for each layer. The entry "weights" contains the layer's tensors.
     outside
         Tensors of the part outside its layers.
     borrowed
@@ -85,7 +53,7 @@ class Part:
         the architecture.
     """
 
-    blocks: Sequence[Layer]
+    blocks: Sequence[Formulas]
     outside: Sequence[Weight]
     borrowed: Sequence[Weight] = ()
     storage: Storage
@@ -97,10 +65,13 @@ class Part:
         if quantity in self.unknown:
             raise Unsupported(f"{quantity}: cannot be counted for this model; specify it by hand")
 
+    def _stored_bytes(self, values: str) -> int:
+        return self.storage.kv_value_bytes * sum(block[values] for block in self.blocks)
+
     @property
     def weights(self) -> list[Weight]:
         """All tensors of the part, excluding borrowed tensors."""
-        return [*self.outside, *(weight for block in self.blocks for weight in block.weights)]
+        return [*self.outside, *(weight for block in self.blocks for weight in block["weights"])]
 
     @property
     def parameters(self) -> int:
@@ -149,26 +120,26 @@ class Part:
     @property
     def growing_kv_bytes(self) -> int:
         """Growth of the KV cache per token, in bytes, in layers whose cache has no window."""
-        return self.storage.kv_value_bytes * sum(block.kv_values for block in self.blocks)
+        return self._stored_bytes("kv_values")
 
     @property
     def window_kv_bytes(self) -> int:
         """Growth of the KV cache per token, in bytes, in layers whose cache has a window."""
-        return self.storage.kv_value_bytes * sum(block.window_values for block in self.blocks)
+        return self._stored_bytes("window_values")
 
     @property
     def window(self) -> int | None:
         """Number of tokens after which caches with a window stop growing; None if there is no
         window.
         """
-        return max((block.window for block in self.blocks), default=0) or None
+        return max((block["window"] for block in self.blocks), default=0) or None
 
     @property
     def state_bytes_per_sequence(self) -> int:
         """Size of a sequence's fixed-size states, in bytes. Each value has the size of a cached
         value.
         """
-        return self.storage.kv_value_bytes * sum(block.state_values for block in self.blocks)
+        return self._stored_bytes("state_values")
 
     @property
     def flops_per_token(self) -> int:
@@ -176,12 +147,16 @@ class Part:
 
         Each active entry of a matrix requires two operations.
         """
-        return 2 * sum(weight.active_values for weight in self.weights if weight.is_matrix)
+        return 2 * sum(
+            weight.active_values
+            for weight in self.weights
+            if len(weight.shape) == 2 and weight.role in ("linear", "expert", "router")
+        )
 
     @property
     def flops_per_token_pair(self) -> int:
         """Attention operations per pair of a new token and an attended token, ignoring windows."""
-        return 2 * sum(block.values_per_pair for block in self.blocks)
+        return 2 * sum(block["values_per_pair"] for block in self.blocks)
 
     @property
     def flops_per_logit(self) -> int:
@@ -195,27 +170,30 @@ class Part:
     @property
     def reads(self) -> WeightReads:
         """Number of weight bytes that a pass reads, as a function of the number of tokens."""
-        dense, experts = 0, Counter[tuple[str, int, int]]()
-        for weight in (*self.weights, *self.borrowed):
-            size = self.storage.bytes(weight)
-            if weight.role == "expert":
-                layer = weight.name.partition(".experts.")[0]
-                experts[layer, weight.copies, weight.active] += size // weight.copies
-            elif weight.role != "table":
-                dense += size
-        alike = Counter((count, active, size) for (_, count, active), size in experts.items())
+        dense = sum(
+            self.storage.bytes(weight)
+            for weight in (*self.weights, *self.borrowed)
+            if weight.role not in ("expert", "table")
+        )
+        layers = Counter[tuple[int, int, int]]()
+        for block in self.blocks:
+            experts = [weight for weight in block["weights"] if weight.role == "expert"]
+            if experts:
+                count = block["experts"]
+                size = sum(self.storage.bytes(weight) // count for weight in experts)
+                layers[count, block["experts_per_token"], size] += 1
         return WeightReads(
             dense_bytes=dense,
             experts=tuple(
                 ExpertLayers(
-                    layers=layers, experts=count, experts_per_token=active, expert_bytes=size
+                    layers=number, experts=count, experts_per_token=active, expert_bytes=size
                 )
-                for (count, active, size), layers in alike.items()
+                for (count, active, size), number in layers.items()
             ),
         )
 
 
-def read_layers(config: Config, place: str) -> list[Layer]:
+def read_layers(config: Config, place: str) -> list[Formulas]:
     """Return the layers in a config.
 
     `place` is the path of the layers in the model. The names of the layers' tensors begin with this
@@ -228,29 +206,30 @@ def read_layers(config: Config, place: str) -> list[Layer]:
     """
     kind = config.type
     lists = {
-        name: listed_words(config, kind[f"{name}_fields"], kind[f"{name}_names"])
-        for name in ("kind", "sparse")
+        name: listed_words(config, f"{name}_fields", f"{name}_names") for name in ("kind", "sparse")
     }
-    layers = config.size("num_hidden_layers", *map(len, list(lists["kind"].values())[:1]))
+    lengths = map(len, lists["kind"].values())
+    layers = config.size("num_hidden_layers", next(lengths, None), high=MAX_LAYERS)
     spare = MAX_DRAFT_LAYERS if "predicting" in kind["understands"] else 0
-    for name, words in {**lists["kind"], **lists["sparse"]}.items():
-        if not layers <= len(words) <= layers + spare:
-            raise InvalidInput(f"{config.path(name)}: expected {layers} entries, got {len(words)}")
-    found = list[Layer]()
-    for index in range(layers):
-        known: dict[str, Any] = {"layers": layers, "index": index}
-        for name, listed in lists.items():
-            if listed:  # a word other than "full attention" takes precedence
-                word = max(
-                    (words[index] for words in listed.values()), key=lambda word: word != FULL
-                )
-                known[name] = repr(word)
-        found.append(read_layer(kind, config.formulas.having(known), f"{place}.{index}"))
-    return found
+    known: list[dict[str, Any]] = [{"layers": layers, "index": index} for index in range(layers)]
+    for name, listed in lists.items():
+        for path, words in listed.items():
+            if not layers <= len(words) <= layers + spare:
+                raise InvalidInput(f"{path}: expected {layers} entries, got {len(words)}")
+            for index, layer in enumerate(known):
+                if layer.get(name, FULL) == FULL:  # other words take precedence
+                    layer[name] = words[index]
+    return [
+        read_layer(kind, config.formulas.having(layer), f"{place}.{layer['index']}")
+        for layer in known
+    ]
 
 
-def read_layer(kind: Entry, sizes: Formulas, place: str) -> Layer:
-    """Return one layer of a model type. The formulas in `sizes` include the index of the layer."""
+def read_layer(kind: Entry, sizes: Formulas, place: str) -> Formulas:
+    """Return the formulas for one layer of a model type, with the layer's tensors as `weights`.
+
+    The formulas in `sizes` include the index of the layer.
+    """
     word = one_of(
         f"{sizes.section.where}layer_types[{sizes['index']}]", sizes["kind"], kind["attention"]
     )
@@ -263,26 +242,25 @@ def read_layer(kind: Entry, sizes: Formulas, place: str) -> Layer:
         if sizes[name]:
             inside = f"{place}.{names[name]}.".replace("..", ".")
             weights += sizes.tensors(TABLE["feed_forward"][name], inside, **names)
-    return Layer(
-        what=form["what"],
-        weights=tuple(weights),
-        sizes=sizes,
-        **{name: sizes[name] for name in VALUES},
-    )
+    sizes["weights"] = weights
+    for name in ("kv_values", "window", "window_values", "state_values", "values_per_pair"):
+        sizes[name]  # rejects invalid fields
+    return sizes
 
 
-def listed_words(
-    config: Config, fields: list[str], meanings: Mapping[str, Any]
-) -> dict[str, list[Any]]:
-    """Translate per-layer lists of words. For each field that is present, return a list with the
-    meaning of each layer's word.
+def listed_words(config: Config, fields: str, names: str) -> dict[str, list[str]]:
+    """Translate per-layer lists of words. For each field that is present, map its path to a list
+    with a formula for each layer, namely the meaning of the layer's word.
+
+    `fields` and `names` are keys of the model type's entry in the table.
     """
     found = {}
-    for name in filter(config.get, fields):
+    meanings = config.type[names]
+    for name in filter(config.get, config.type[fields]):
         given, path = config.get(name), config.path(name)
         words = sequence(path, list(given) if isinstance(given, str) else given)
-        found[name] = [
-            meanings[one_of(f"{path}[{index}]", str(word), meanings)]
+        found[path] = [
+            repr(meanings[one_of(f"{path}[{index}]", str(word), meanings)])
             for index, word in enumerate(words)
         ]
     return found

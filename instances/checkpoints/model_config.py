@@ -9,42 +9,36 @@ field.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isclose
 from pathlib import Path
 from typing import Any
 
-from specopt.instances.checkpoints.config import Config
-from specopt.instances.checkpoints.draft_heads import (
-    CLASSES,
-    head_kind,
-    predicting_layers,
-    read_head,
+from specopt.instances.checkpoints.config import (
+    BY_HAND,
+    HEADS,
+    MODEL_TYPES,
+    TABLE,
+    VISION,
+    Config,
+    Formulas,
+    Section,
+    Weight,
 )
-from specopt.instances.checkpoints.fields import TABLE, VISION, Formulas, Section, Weight
-from specopt.instances.checkpoints.layers import Layer, Part, read_layers
-from specopt.instances.checkpoints.quantisation import QUANTISED, Storage, read_storage
+from specopt.instances.checkpoints.draft_heads import head_kind, predicting_layers, read_head
+from specopt.instances.checkpoints.layers import Part, read_layers
+from specopt.instances.checkpoints.quantisation import Storage, read_storage
+from specopt.instances.reading.json_documents import json_documents
 from specopt.models.arguments import one_of, sequence
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
-from specopt.models.files import unique_keys
-from specopt.models.reading import StrPath, read_bytes
-
-MAX_BYTES = 4 * 2**20
-"""Maximum size of a config, in bytes; larger files are rejected, since they may be weights."""
+from specopt.models.reading import StrPath
 
 DTYPES: dict[str, int] = TABLE["bytes"]
 """Number of bytes per value of the data types that a caller may specify."""
-
-BESIDE = "hf_quant_config.json"
-"""Name of ModelOpt's file next to `config.json`, which describes the quantisation."""
-
-CLOSE = 1e-3
-"""Allowed relative difference between the sizes from the two files, whose scales may differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +109,7 @@ class ModelConfig(Part):
         - `embedding`: dimension of the embeddings. If it differs from the hidden dimension, two
           projections convert between them.
         """
-        return self.blocks[0].sizes
+        return self.blocks[0]
 
     @property
     def projected(self) -> bool:
@@ -146,33 +140,36 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
     file = Path(path)
     if file.is_dir():
         file = file / "config.json"
-    value = None if dtype is None else DTYPES[one_of("dtype", dtype, DTYPES)]
-    data, name = _document(file), _file_name(file)
-    found = _parsed(file, data, name, value)
-    beside = file.with_name(BESIDE)
-    if value is not None or file.name != "config.json" or not beside.exists():
+    is_plain = file.name == "config.json"
+    name = file.name.removesuffix(".json").removesuffix(".config")
+    name = file.absolute().parent.name if is_plain else name
+    name = name.encode("utf-8", "replace").decode()  # file names need not be valid UTF-8
+    size = None if dtype is None else DTYPES[one_of("dtype", dtype, DTYPES)]
+    data = _document(file)
+    found = _parsed(file, data, name, size)
+    beside = file.with_name("hf_quant_config.json")  # written by ModelOpt
+    if size is not None or not is_plain or not beside.exists():
         return found
-    quantised = Section(_document(beside)).get("quantization")
-    own = Section(quantised, f"{beside}: quantization").data
-    own = {QUANTISED.partition("|")[0]: {"quant_method": "modelopt", **own}}
-    other = _parsed(beside, {**data, **own}, name, value)
-    sizes = [(one.weight_bytes, one.kv_bytes_per_token) for one in (other, found)]
+    own = Section(_document(beside), str(beside)).get("quantization")
+    own = {"quant_method": "modelopt", **Section(own, f"{beside}: quantization").data}
+    other = _parsed(beside, {**data, "quantization_config": own}, name, size)
     if found.storage.method is None:
-        note = f"{BESIDE}: weights and cache are counted as it says"
+        note = f"{beside.name}: weights and cache are counted as it says"
         return replace(other, notes=(*other.notes, note))
-    if all(isclose(one, two, rel_tol=CLOSE) for one, two in zip(*sizes, strict=True)):
+    sizes = [(one.weight_bytes, one.kv_bytes_per_token) for one in (other, found)]
+    if all(isclose(*pair, rel_tol=1e-3) for pair in zip(*sizes, strict=True)):  # other scales
         return found
     words = " {:,} bytes of weights and {:,} of KV cache per token"
-    note = f"{BESIDE} means{words.format(*sizes[0])}, config.json{words.format(*sizes[1])}"
+    note = f"{beside.name} means{words.format(*sizes[0])}, config.json{words.format(*sizes[1])}"
     return replace(found, notes=(*found.notes, f"{note}: those of config.json are counted"))
 
 
 def _document(file: Path) -> Any:
-    raw = read_bytes(file, MAX_BYTES)
-    try:
-        return json.loads(raw.decode("utf-8-sig"), object_pairs_hook=unique_keys)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{file}: expected a JSON document in UTF-8: {error}") from None
+    """Return the JSON document in a file."""
+    documents = json_documents(file)
+    if len(documents) != 1:
+        raise InvalidInput(f"{file}: expected a single JSON document, got {len(documents)}")
+    return documents[0]
 
 
 def _parsed(file: Path, data: Any, name: str, value_bytes: int | None) -> ModelConfig:
@@ -183,7 +180,7 @@ def _parsed(file: Path, data: Any, name: str, value_bytes: int | None) -> ModelC
 
 
 def parse_model_config(
-    data: object, *, name: str = "model", value_bytes: int | None = None
+    data: object, *, name: str = "", value_bytes: int | None = None
 ) -> ModelConfig:
     """Count the parameters of a model whose config is given as JSON-like data, and build the cost
     models.
@@ -193,7 +190,7 @@ def parse_model_config(
     data
         Content of a `config.json`.
     name
-        Name of the model if the config does not contain one.
+        Name of the model if the config does not contain one; "model" if it is empty.
     value_bytes
         Number of bytes per weight and per cached value. None means 2, or the sizes that follow
         from the config's quantisation.
@@ -204,63 +201,65 @@ def parse_model_config(
         If a field is missing or contradictory, or if the model cannot be counted.
     """
     config = Config(data)
-    storage = read_storage(config, value_bytes)
-    more = dict[str, Any]()
-    name = _name(config, name)
-    if config.is_listed:
-        kind = head_kind(config)
-        config.check(config.type["fixed"], *(["drafts"] if kind else []))
+    given = str(config.whole.get("_name_or_path"))
+    is_repository = re.fullmatch(r"[A-Za-z0-9_-][\w.-]*/[\w.-]+", given, re.ASCII)
+    name = given if is_repository else name or "model"
+    dtype = str(config.get("dtype|torch_dtype", ""))
+    if not re.fullmatch(r"((torch\.)?[a-z]\w{0,40})?", dtype, re.ASCII):
+        raise InvalidInput(f"torch_dtype: expected the name of a data type, got {describe(dtype)}")
+    try:
+        storage = read_storage(config, value_bytes)
+    except InvalidInput as error:
+        raise InvalidInput(f"{error}; count bytes of a fixed size with --dtype instead") from None
+    heads: tuple[Part, ...] = ()
+    dense = vision = None
+    kind = head_kind(config)
+    if not config.is_listed:
+        part = _built(config, storage)
+    else:
         path = config.path("architectures")
+        known = [*config.type["architecture"], *(HEADS[kind]["classes"] if kind else ())]
         for item in sequence(path, config.data.get("architectures") or []):
-            one_of(path, item, [*config.type["architecture"], *(CLASSES if kind else ())])
+            one_of(path, item, known)
         if config.given("auto_map"):
             config.note(f"auto_map: the model names its own code; counted as a {config.model_type}")
-        part = read_head(config, kind, storage) if kind else _decoder(config, storage)
         if kind:
-            config.note(
-                f"{part.kind}: a draft head that borrows"
-                f" {', '.join(item.name for item in part.borrowed)}"
-            )
+            part = read_head(config, kind, storage)
         else:
-            more["heads"] = tuple(predicting_layers(config, part))
-            more["dense"] = _exact(part, name)
-            more["vision_parameters"] = _vision_parameters(config)
-    else:
-        part = _built(config, storage)
-    found = ModelConfig(
+            part = _decoder(config, storage)
+            heads = predicting_layers(config, part)
+            dense = _exact(part, name)
+            vision = _vision_parameters(config)
+            _add_notes(config, part, heads, dense)
+    return ModelConfig(
         **vars(part),
-        **more,
         name=name,
         model_type=config.model_type,
-        dtype=_dtype(config),
+        heads=heads,
+        dense=dense,
+        vision_parameters=vision,
+        dtype=dtype.removeprefix("torch.") or None,
         notes=tuple(config.notes),
     )
-    return replace(found, notes=(*found.notes, *_notes(found, config))) if more else found
 
 
 def _decoder(config: Config, storage: Storage) -> Part:
     """Return a decoder whose model type is in the table."""
+    config.check(config.type["fixed"])
     blocks = read_layers(config, f"{config.type['names']['model']}.layers")
     lines = [*TABLE["decoder"]["tensors"], *config.type["outside"]]
     return Part(
-        outside=[*blocks[0].sizes.tensors(lines)],
-        blocks=blocks,
-        storage=storage,
-        layers=len(blocks),
+        outside=[*blocks[0].tensors(lines)], blocks=blocks, storage=storage, layers=len(blocks)
     )
 
 
 def _exact(part: Part, name: str) -> ExactDecoder | None:
     """Return the exact cost model of a decoder, or None if its layers differ or are not dense."""
-    shapes = [
-        {key: block.sizes[formula] for key, formula in TABLE["exact"].items()}
-        for block in part.blocks
-        if block.sizes["plain"]
-    ]
-    if len(shapes) < part.layers or any(shape != shapes[0] for shape in shapes):
+    shape, *others = (block["exact"] for block in part.blocks)
+    if shape is None or any(other != shape for other in others):
         return None
     return ExactDecoder(
-        layers=part.layers, bytes_per_value=part.storage.value_bytes, name=name, **shapes[0]
+        layers=part.layers, bytes_per_value=part.storage.value_bytes, name=name, **shape
     )
 
 
@@ -287,44 +286,45 @@ def _built(config: Config, storage: Storage) -> Part:
             name.removesuffix(".weight"): tuple(item.shape)
             for name, item in model.named_parameters()
         }
-    except ImportError:
-        raise config.refusal("unless torch and transformers are installed") from None
     except Exception as error:  # model classes raise arbitrary errors for unexpected fields
-        raise config.refusal(f"transformers: {type(error).__name__}") from None
-    outside = [
-        Weight(name=name, shape=shape, role=_role(name, shape, shapes))
-        for name, shape in shapes.items()
-    ]
+        known = ", ".join(name for name in MODEL_TYPES if not name.endswith("_text"))
+        why = f"transformers: {type(error).__name__}"
+        if isinstance(error, ImportError):
+            why = "unless torch and transformers are installed"
+        raise InvalidInput(
+            f"{config.path('model_type')}: expected one of {known} ({why}), got"
+            f" {describe(config.model_type)}; {BY_HAND}"
+        ) from None
+    is_tied = not any(name.endswith("lm_head") for name in shapes)
+    outside = list[Weight]()
+    for name, shape in shapes.items():
+        role = "head" if name.endswith("lm_head") else "linear"
+        if len(shape) != 2:
+            role = "other"
+        elif "embed" in name:
+            role = "tied" if is_tied and "embed_tokens" in name else "table"
+        outside.append(Weight(name, shape, role))
     unknown = ["weight_bytes", "reads"] if storage.method else []
     if any("expert" in name for name in shapes):
         unknown += ["active_parameters", "routed_expert_parameters", "reads", "flops_per_token"]
-    blocks = list[Layer]()
+    blocks = list[Formulas]()
     try:
         config.check({})
-        blocks += [replace(block, weights=()) for block in read_layers(config, "")]
+        blocks = read_layers(config, "")
     except InvalidInput:
         unknown += ["kv_bytes_per_token", "flops_per_token_pair"]
+    for block in blocks:
+        block["weights"] = ()  # the parameters are those that transformers counts
     config.note(
-        f"model_type: {config.model_type} is unknown to specopt; its parameters are those of"
-        " transformers"
+        f"model_type: specopt does not know {config.model_type}; transformers counts its parameters"
     )
     if unknown:
         names = ", ".join(dict.fromkeys(unknown))
-        config.note(
-            f"{names}: null, for no field says what they are; give by hand what a plan needs"
-        )
+        config.note(f"{names}: null, because no field determines them; enter them by hand")
     layers = config.size("num_hidden_layers", len(blocks), 0)
     return Part(
         outside=outside, blocks=blocks, storage=storage, layers=layers, unknown=tuple(unknown)
     )
-
-
-def _role(name: str, shape: tuple[int, ...], names: Iterable[str]) -> str:
-    if len(shape) != 2:
-        return "other"
-    if "embed_tokens" in name:
-        return "table" if any(name.endswith("lm_head") for name in names) else "tied"
-    return "table" if "embed" in name else "head" if name.endswith("lm_head") else "linear"
 
 
 def _vision_parameters(config: Config) -> int | None:
@@ -332,96 +332,57 @@ def _vision_parameters(config: Config) -> int | None:
 
     The result is None if the model has no image encoder or if the type of the encoder is unknown.
     """
-    part = config.whole.get("vision_config")
     entry = VISION.get(str(config.whole.get("model_type")))
-    if not part or not entry:
+    if not entry or not config.whole.get("vision_config"):
         return None
-    sizes = Formulas(
-        Section(part, "vision_config"), {**entry, "decoder_width": config.size("hidden_size")}
-    )
-    return int(sizes["parameters"])
+    table = {**entry, "decoder_width": config.size("hidden_size")}
+    return int(Formulas(config.whole.inside("vision_config"), table)["parameters"])
 
 
-def _notes(found: ModelConfig, config: Config) -> Iterator[str]:
-    """Yield notes on the limitations of the counts."""
-    window = config.get("sliding_window")
-    if (
-        window is not None
-        and found.window is None
-        and config.get("use_sliding_window") is not False
-    ):
-        yield (
-            f"sliding_window: {describe(window)}; not a {found.model_type}'s: every cache grows"
-            " with the context"
+def _add_notes(
+    config: Config, part: Part, heads: Sequence[Part], dense: ExactDecoder | None
+) -> None:
+    """Add notes on the limitations of a decoder's counts."""
+    window, embedding = config.get("sliding_window"), part.blocks[0]["embedding"]
+    is_on = config.get("use_sliding_window") is not False
+    if window is not None and part.window is None and is_on:
+        config.note(
+            f"sliding_window: {describe(window)}; not used by {config.model_type}, so that every"
+            " cache grows with the context"
         )
-    if found.projected:
-        yield (
-            f"word_embed_proj_dim: embeddings of {found.layout['embedding']}, not"
-            f" {found.exact.hidden}, with two projections; they are in the parameters, but no cost"
-            " model can say so"
+    if dense and embedding != dense.hidden:
+        config.note(
+            f"word_embed_proj_dim: the embeddings have {embedding} dimensions, not {dense.hidden};"
+            " the parameters include the two projections, but no cost model does"
         )
-    if found.dense is None:
-        unlike = ["routed experts"] if found.routed_expert_parameters else []
-        unlike += dict.fromkeys(block.what for block in found.blocks if block.what)
-        has = ", ".join(unlike) or "layers that differ from each other"
-        yield (
-            "paper: null, for the papers' cost model knows dense decoders alone, and this has"
-            f" {has}"
+    if not dense:
+        forms = ["routed experts" if part.routed_expert_parameters else ""]
+        forms += [block["what"] for block in part.blocks]
+        has = ", ".join(dict.fromkeys(filter(None, forms)))
+        config.note(
+            "paper: null, because the papers' cost model describes only dense decoders, and this"
+            f" model has {has or 'layers that differ from each other'}"
         )
-    if found.window_kv_bytes:
-        caches = (
-            f"{found.window_kv_bytes:,} bytes more grow"
-            if found.growing_kv_bytes
-            else "every cache grows"
+    if part.window_kv_bytes:
+        config.note(
+            f"sliding_window: {part.window_kv_bytes:,} bytes per token are cached for at most"
+            f" {part.window:,} tokens, and {part.growing_kv_bytes:,} bytes per token for all tokens"
         )
-        yield f"sliding_window: {caches} per token up to {found.window:,} tokens only"
-    if found.state_bytes_per_sequence:
-        what = ", ".join(dict.fromkeys(block.what for block in found.blocks if block.state_values))
-        size = f"{found.state_bytes_per_sequence:,} bytes of state per sequence beside the cache"
-        yield f"{what}: {size}, at {found.storage.kv_value_bytes} per value"
-    if found.storage.method is not None:
-        cost = "; cost models count plain weights" if found.dense is not None else ""
-        yield f"quantization_config: {found.storage.method}, in weight_bytes with its scales{cost}"
-    held = [weight for part in (found, *found.heads) for weight in part.weights]
-    if unmatched := found.storage.unmatched(held):
-        shown = ", ".join(describe(name) for name in unmatched[:3])
-        yield (
-            f"quantization_config: {len(unmatched)} of its names match no"
-            f" counted tensor: {shown}{', ...' if len(unmatched) > 3 else ''}"
+    if part.state_bytes_per_sequence:
+        config.note(
+            f"state_bytes_per_sequence: {part.state_bytes_per_sequence:,} bytes in addition to the"
+            f" cache, at {part.storage.kv_value_bytes} per value"
         )
-    for head in found.heads:
-        yield (
-            f"{head.kind}: {head.layers} more {'layer' if head.layers == 1 else 'layers'} for"
-            " drafting, counted apart"
+    if part.storage.method is not None:
+        cost = "; cost models count plain weights" if dense else ""
+        config.note(
+            f"quantization_config: {part.storage.method}, in weight_bytes with its scales{cost}"
         )
-
-
-def _name(config: Config, fallback: str) -> str:
-    given = config.whole.get("_name_or_path")
-    is_repository = isinstance(given, str) and re.fullmatch(
-        r"[A-Za-z0-9_-][\w.-]*/[\w.-]+", given, re.ASCII
-    )
-    return str(given) if is_repository else fallback
-
-
-def _dtype(config: Config) -> str | None:
-    """Return the data type in the config, or None."""
-    name = "dtype|torch_dtype"
-    found = str(config.get(name, config.whole.get(name, "")))
-    if found and not re.fullmatch(r"(torch\.)?[a-z]\w{0,40}", found, re.ASCII):
-        raise InvalidInput(f"torch_dtype: expected the name of a data type, got {describe(found)}")
-    return found.removeprefix("torch.") or None
-
-
-def _file_name(file: Path) -> str:
-    """Derive the name of a model from the path of its config.
-
-    The name is that of the file, or that of the folder if the file is a `config.json`.
-    """
-    is_plain = file.name == "config.json"
-    name = (
-        file.absolute().parent.name
-        if is_plain
-        else file.name.removesuffix(".json").removesuffix(".config")
-    )
-    return name.encode("utf-8", "replace").decode() or "model"  # file names need not be valid UTF-8
+    held = [weight for one in (part, *heads) for weight in one.weights]
+    if unmatched := part.storage.unmatched(held):
+        config.note(
+            f"quantization_config: {len(unmatched)} of its names match no counted tensor:"
+            f" {describe(unmatched)}"
+        )
+    for head in heads:
+        config.note(f"{head.kind}: a draft head, counted separately (layers: {head.layers})")
