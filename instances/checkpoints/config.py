@@ -59,9 +59,9 @@ QUANTISATION = _entries("quantisation")
 VISION = _entries("vision")
 """Formulas for image encoders, by the type of the whole model."""
 MODEL_TYPES = _entries("types")
-"""Supported model types."""
-UNLISTED = {form: MODEL_TYPES.pop(form) for form in ("grouped", "latent")}
-"""Fields and formulas for model types that are not in the table, by form of attention."""
+"""Supported model types, and the entries "grouped" and "latent" for all other types, which have no
+classes.
+"""
 
 
 class Section:
@@ -105,11 +105,20 @@ class Section:
         return self.where + name.partition("|")[0]
 
     def size(
-        self, name: str, default: int | None = None, low: int = 1, high: int = MAX_TOKENS
+        self,
+        name: str,
+        default: int | None = None,
+        low: int = 1,
+        high: int = MAX_TOKENS,
+        null: int | None = None,
     ) -> int:
-        """Return an integer field from `low` to `high`. Without a default, the field is
-        required.
+        """Return an integer field from `low` to `high`.
+
+        Without a default, the field is required. A null field has the value `null`, or the default
+        if `null` is None.
         """
+        if name in self.data:
+            default = null or default
         value = self.get(name, default)
         if value is None:
             raise InvalidInput(f"{self.path(name)}: required field is missing")
@@ -124,21 +133,24 @@ class Section:
         return one_of(self.path(name), self.get(name, default), choices)
 
     def listed(
-        self, name: str, default: tuple[int, ...] | None = None, size: int | None = None
+        self,
+        name: str,
+        default: tuple[int, ...] | None = None,
+        size: int | None = None,
+        low: int = 0,
     ) -> list[int]:
-        """Return a list of integers >= 0, which may also be given as a comma-separated string."""
+        """Return a list of integers >= 0, which may also be given as a comma-separated string.
+
+        The list has exactly `size` entries, or at least `low` if `size` is None.
+        """
         value = self.get(name, default)
         where = self.path(name)
         items = sequence(where, value.split(",") if isinstance(value, str) else value, size)
+        integer(f"{where}, number of entries", len(items), low)
         return [
             integer(where, int(item) if str(item).strip().isdecimal() else item, 0, MAX_TOKENS)
             for item in items
         ]
-
-    def count(self, name: str, default: tuple[int, ...] | None = None, low: int = 1) -> int:
-        """Return the number of entries in a list field, which must be at least `low`."""
-        entries = len(self.listed(name, default))
-        return integer(f"{self.path(name)}, number of entries", entries, low)
 
     def quotient(self, dividend: str, total: int, divisor: str, parts: int) -> int:
         """Return `total` / `parts`, which must be an integer.
@@ -151,20 +163,9 @@ class Section:
             )
         return total // parts
 
-    def null_means(self, name: str, value: int) -> int:
-        """Return a required field, or the given value if the field is null."""
-        return value if self.data.get(name, value) is None else self.size(name)
-
     def inside(self, name: str, default: Entry | None = None) -> Section:
         """Return the object in a field. Without a default, the field is required."""
         return Section(self.get(name, default), self.path(name))
-
-    def sections(self, name: str) -> dict[str, Section]:
-        """Return the objects inside a field as a mapping from keys to sections."""
-        inside = self.inside(name)
-        return {
-            str(key): Section(item, f"{inside.where}{key}") for key, item in inside.data.items()
-        }
 
 
 class Config(Section):
@@ -184,10 +185,8 @@ class Config(Section):
     model_type
         Name of the decoder's model type.
     type
-        Entry for the model type in the table `fields.toml`.
-    is_listed
-        Whether the table contains this model type. If not, only the fields common to all types
-        are known.
+        Entry for the model type in the table `fields.toml`. If the table does not contain the type,
+        the entry covers only the attention, and its list of classes (``architecture``) is empty.
     formulas
         Formulas for the model type, evaluated for this config.
     """
@@ -205,9 +204,8 @@ class Config(Section):
         self.model_type = self.data.get(
             "model_type", path and f"{self.whole.get('model_type')}_text"
         )
-        form = "latent" if self.data.get("kv_lora_rank") else "grouped"
-        self.is_listed = str(self.model_type) in MODEL_TYPES
-        self.type = MODEL_TYPES[self.model_type] if self.is_listed else UNLISTED[form]
+        other = MODEL_TYPES["latent" if self.data.get("kv_lora_rank") else "grouped"]
+        self.type = MODEL_TYPES.get(str(self.model_type), other)
         self.formulas = Formulas(self, self.type["formulas"])
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -303,7 +301,7 @@ class Weight:
         return self.active * prod(self.shape)
 
 
-READERS = ("get", "given", "size", "flag", "listed", "count", "quotient", "null_means", "choice")
+READERS = ("get", "given", "size", "flag", "listed", "quotient", "choice")
 """Methods of a section that formulas may call."""
 
 
@@ -319,7 +317,7 @@ class Formulas(dict[str, Any]):
     """
 
     def __init__(self, section: Section, table: Entry) -> None:
-        super().__init__({name: getattr(section, name) for name in READERS}, round=round)
+        super().__init__({name: getattr(section, name) for name in READERS}, len=len, round=round)
         self.section, self.table = section, table
 
     def __missing__(self, name: str) -> Any:

@@ -10,8 +10,9 @@ field.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import isclose
 from pathlib import Path
 from typing import Any
@@ -27,18 +28,28 @@ from specopt.instances.checkpoints.config import (
     Section,
     Weight,
 )
-from specopt.instances.checkpoints.draft_heads import head_kind, predicting_layers, read_head
-from specopt.instances.checkpoints.layers import Part, read_layers
+from specopt.instances.checkpoints.parts import (
+    Part,
+    head_kind,
+    read_decoder,
+    read_head,
+    read_layers,
+    read_prediction_head,
+)
 from specopt.instances.checkpoints.quantisation import Storage, read_storage
 from specopt.instances.reading.json_documents import json_documents
 from specopt.models.arguments import one_of, sequence
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput, Unsupported
-from specopt.models.fields import describe
+from specopt.models.fields import describe, printable
 from specopt.models.reading import StrPath
 
 DTYPES: dict[str, int] = TABLE["bytes"]
 """Number of bytes per value of the data types that a caller may specify."""
+
+
+BESIDE = "hf_quant_config.json"
+"""Name of ModelOpt's file next to `config.json`, which describes the quantisation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,8 +64,6 @@ class ModelConfig(Part):
         Model type in the config.
     heads
         Draft heads in the config of a decoder; the counts do not include them.
-    dense
-        Exact cost model of a decoder whose layers are all equal and dense; None for other models.
     vision_parameters
         Number of parameters of the image encoder, which the counts do not include; None if there
         is no image encoder or its type is unknown.
@@ -67,10 +76,20 @@ class ModelConfig(Part):
     name: str
     model_type: str
     heads: tuple[Part, ...] = ()
-    dense: ExactDecoder | None = None
     vision_parameters: int | None = None
     dtype: str | None
     notes: tuple[str, ...]
+
+    @cached_property
+    def dense(self) -> ExactDecoder | None:
+        """Exact cost model of a decoder whose layers are all equal and dense; None for other
+        models.
+        """
+        shapes = [] if self.kind else [block["exact"] for block in self.blocks]
+        if not any(shapes) or shapes[1:] != shapes[:-1]:
+            return None
+        size = self.storage.value_bytes
+        return ExactDecoder(layers=self.layers, bytes_per_value=size, name=self.name, **shapes[0])
 
     @property
     def exact(self) -> ExactDecoder:
@@ -143,44 +162,28 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
     is_plain = file.name == "config.json"
     name = file.name.removesuffix(".json").removesuffix(".config")
     name = file.absolute().parent.name if is_plain else name
-    name = name.encode("utf-8", "replace").decode()  # file names need not be valid UTF-8
     size = None if dtype is None else DTYPES[one_of("dtype", dtype, DTYPES)]
     data = _document(file)
-    found = _parsed(file, data, name, size)
-    beside = file.with_name("hf_quant_config.json")  # written by ModelOpt
-    if size is not None or not is_plain or not beside.exists():
-        return found
-    own = Section(_document(beside), str(beside)).get("quantization")
-    own = {"quant_method": "modelopt", **Section(own, f"{beside}: quantization").data}
-    other = _parsed(beside, {**data, "quantization_config": own}, name, size)
-    if found.storage.method is None:
-        note = f"{beside.name}: weights and cache are counted as it says"
-        return replace(other, notes=(*other.notes, note))
-    sizes = [(one.weight_bytes, one.kv_bytes_per_token) for one in (other, found)]
-    if all(isclose(*pair, rel_tol=1e-3) for pair in zip(*sizes, strict=True)):  # other scales
-        return found
-    words = " {:,} bytes of weights and {:,} of KV cache per token"
-    note = f"{beside.name} means{words.format(*sizes[0])}, config.json{words.format(*sizes[1])}"
-    return replace(found, notes=(*found.notes, f"{note}: those of config.json are counted"))
-
-
-def _document(file: Path) -> Any:
-    """Return the JSON document in a file."""
-    documents = json_documents(file)
-    if len(documents) != 1:
-        raise InvalidInput(f"{file}: expected a single JSON document, got {len(documents)}")
-    return documents[0]
-
-
-def _parsed(file: Path, data: Any, name: str, value_bytes: int | None) -> ModelConfig:
+    beside = file.with_name(BESIDE)
     try:
-        return parse_model_config(data, name=name, value_bytes=value_bytes)
+        own = None
+        if is_plain and size is None and beside.exists():
+            quantised = Section(_document(beside), BESIDE).get("quantization")
+            own = Section(quantised, f"{BESIDE}: quantization")
+            own.data = {"quant_method": "modelopt", **own.data}
+        return parse_model_config(data, name=printable(name), value_bytes=size, beside=own)
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from None
 
 
+def _document(file: Path) -> object:
+    """Return the JSON document in a file, or the list of documents if there are several."""
+    documents = json_documents(file)
+    return documents[0] if len(documents) == 1 else documents
+
+
 def parse_model_config(
-    data: object, *, name: str = "", value_bytes: int | None = None
+    data: object, *, name: str = "", value_bytes: int | None = None, beside: Section | None = None
 ) -> ModelConfig:
     """Count the parameters of a model whose config is given as JSON-like data, and build the cost
     models.
@@ -194,6 +197,10 @@ def parse_model_config(
     value_bytes
         Number of bytes per weight and per cached value. None means 2, or the sizes that follow
         from the config's quantisation.
+    beside
+        Quantisation according to ModelOpt's file next to the config. It is used if the config does
+        not specify a quantisation; otherwise, a note reports if the sizes differ. None if
+        there is no such file or if `value_bytes` is given.
 
     Raises
     ------
@@ -203,64 +210,56 @@ def parse_model_config(
     config = Config(data)
     given = str(config.whole.get("_name_or_path"))
     is_repository = re.fullmatch(r"[A-Za-z0-9_-][\w.-]*/[\w.-]+", given, re.ASCII)
-    name = given if is_repository else name or "model"
     dtype = str(config.get("dtype|torch_dtype", ""))
     if not re.fullmatch(r"((torch\.)?[a-z]\w{0,40})?", dtype, re.ASCII):
         raise InvalidInput(f"torch_dtype: expected the name of a data type, got {describe(dtype)}")
+    storage = Storage(value_bytes=value_bytes or 2, kv_value_bytes=value_bytes or 2)
     try:
-        storage = read_storage(config, value_bytes)
+        if value_bytes is None:
+            quantised = config.get("quantization_config|compression_config") or {}
+            storage = read_storage(config, Section(quantised, "quantization_config"))
+        other = read_storage(config, beside) if beside else storage
     except InvalidInput as error:
         raise InvalidInput(f"{error}; count bytes of a fixed size with --dtype instead") from None
-    heads: tuple[Part, ...] = ()
-    dense = vision = None
+    if storage.method is None:
+        storage = other
     kind = head_kind(config)
-    if not config.is_listed:
+    classes = config.type["architecture"]
+    if not classes:
         part = _built(config, storage)
     else:
         path = config.path("architectures")
-        known = [*config.type["architecture"], *(HEADS[kind]["classes"] if kind else ())]
+        known = [*classes, *(HEADS[kind]["classes"] if kind else ())]
         for item in sequence(path, config.data.get("architectures") or []):
             one_of(path, item, known)
         if config.given("auto_map"):
             config.note(f"auto_map: the model names its own code; counted as a {config.model_type}")
-        if kind:
-            part = read_head(config, kind, storage)
-        else:
-            part = _decoder(config, storage)
-            heads = predicting_layers(config, part)
-            dense = _exact(part, name)
-            vision = _vision_parameters(config)
-            _add_notes(config, part, heads, dense)
-    return ModelConfig(
+        part = read_head(config, kind, storage) if kind else read_decoder(config, storage)
+    is_decoder = classes and not kind
+    found = ModelConfig(
         **vars(part),
-        name=name,
+        name=given if is_repository else name or "model",
         model_type=config.model_type,
-        heads=heads,
-        dense=dense,
-        vision_parameters=vision,
+        heads=read_prediction_head(config, part) if is_decoder else (),
+        vision_parameters=_vision_parameters(config),
         dtype=dtype.removeprefix("torch.") or None,
-        notes=tuple(config.notes),
+        notes=(),
     )
-
-
-def _decoder(config: Config, storage: Storage) -> Part:
-    """Return a decoder whose model type is in the table."""
-    config.check(config.type["fixed"])
-    blocks = read_layers(config, f"{config.type['names']['model']}.layers")
-    lines = [*TABLE["decoder"]["tensors"], *config.type["outside"]]
-    return Part(
-        outside=[*blocks[0].tensors(lines)], blocks=blocks, storage=storage, layers=len(blocks)
-    )
-
-
-def _exact(part: Part, name: str) -> ExactDecoder | None:
-    """Return the exact cost model of a decoder, or None if its layers differ or are not dense."""
-    shape, *others = (block["exact"] for block in part.blocks)
-    if shape is None or any(other != shape for other in others):
-        return None
-    return ExactDecoder(
-        layers=part.layers, bytes_per_value=part.storage.value_bytes, name=name, **shape
-    )
+    if is_decoder:
+        _add_notes(config, found)
+    if beside and storage is other:
+        config.note(f"{BESIDE}: weights and cache are counted as it says")
+    elif beside:
+        theirs = replace(part, storage=other)
+        weights, cache = part.weight_bytes, part.kv_bytes_per_token
+        is_close = isclose(theirs.weight_bytes, weights, rel_tol=1e-3)  # scales may differ
+        if not is_close or theirs.kv_bytes_per_token != cache:
+            config.note(
+                f"{BESIDE} means {theirs.weight_bytes:,} bytes of weights and"
+                f" {theirs.kv_bytes_per_token:,} of KV cache per token, config.json {weights:,} and"
+                f" {cache:,}: those of config.json are counted"
+            )
+    return replace(found, notes=tuple(config.notes))
 
 
 def _built(config: Config, storage: Storage) -> Part:
@@ -287,7 +286,11 @@ def _built(config: Config, storage: Storage) -> Part:
             for name, item in model.named_parameters()
         }
     except Exception as error:  # model classes raise arbitrary errors for unexpected fields
-        known = ", ".join(name for name in MODEL_TYPES if not name.endswith("_text"))
+        known = ", ".join(
+            name
+            for name, kind in MODEL_TYPES.items()
+            if kind["architecture"] and not name.endswith("_text")
+        )
         why = f"transformers: {type(error).__name__}"
         if isinstance(error, ImportError):
             why = "unless torch and transformers are installed"
@@ -339,50 +342,48 @@ def _vision_parameters(config: Config) -> int | None:
     return int(Formulas(config.whole.inside("vision_config"), table)["parameters"])
 
 
-def _add_notes(
-    config: Config, part: Part, heads: Sequence[Part], dense: ExactDecoder | None
-) -> None:
+def _add_notes(config: Config, found: ModelConfig) -> None:
     """Add notes on the limitations of a decoder's counts."""
-    window, embedding = config.get("sliding_window"), part.blocks[0]["embedding"]
+    window = config.get("sliding_window")
     is_on = config.get("use_sliding_window") is not False
-    if window is not None and part.window is None and is_on:
+    if window is not None and found.window is None and is_on:
         config.note(
             f"sliding_window: {describe(window)}; not used by {config.model_type}, so that every"
             " cache grows with the context"
         )
-    if dense and embedding != dense.hidden:
+    if found.projected:
         config.note(
-            f"word_embed_proj_dim: the embeddings have {embedding} dimensions, not {dense.hidden};"
-            " the parameters include the two projections, but no cost model does"
+            f"word_embed_proj_dim: the embeddings have {found.layout['embedding']} dimensions, not"
+            f" {found.exact.hidden}; the parameters include the two projections, but no cost model"
+            " does"
         )
-    if not dense:
-        forms = ["routed experts" if part.routed_expert_parameters else ""]
-        forms += [block["what"] for block in part.blocks]
+    if found.dense is None:
+        forms = ["routed experts" if found.routed_expert_parameters else ""]
+        forms += [block["what"] for block in found.blocks]
         has = ", ".join(dict.fromkeys(filter(None, forms)))
         config.note(
             "paper: null, because the papers' cost model describes only dense decoders, and this"
             f" model has {has or 'layers that differ from each other'}"
         )
-    if part.window_kv_bytes:
+    if found.window_kv_bytes:
         config.note(
-            f"sliding_window: {part.window_kv_bytes:,} bytes per token are cached for at most"
-            f" {part.window:,} tokens, and {part.growing_kv_bytes:,} bytes per token for all tokens"
+            f"sliding_window: {found.window_kv_bytes:,} bytes per token are cached for at most"
+            f" {found.window:,} tokens, and {found.growing_kv_bytes:,} bytes per token for all"
+            " tokens"
         )
-    if part.state_bytes_per_sequence:
+    if found.state_bytes_per_sequence:
         config.note(
-            f"state_bytes_per_sequence: {part.state_bytes_per_sequence:,} bytes in addition to the"
-            f" cache, at {part.storage.kv_value_bytes} per value"
+            f"state_bytes_per_sequence: {found.state_bytes_per_sequence:,} bytes in addition to the"
+            f" cache, at {found.storage.kv_value_bytes} per value"
         )
-    if part.storage.method is not None:
-        cost = "; cost models count plain weights" if dense else ""
+    if found.storage.method is not None:
         config.note(
-            f"quantization_config: {part.storage.method}, in weight_bytes with its scales{cost}"
+            f"quantization_config: {found.storage.method}, in weight_bytes with its scales"
+            f"{'; cost models count plain weights' if found.dense else ''}"
         )
-    held = [weight for one in (part, *heads) for weight in one.weights]
-    if unmatched := part.storage.unmatched(held):
+    held = [weight for one in (found, *found.heads) for weight in one.weights]
+    if unmatched := found.storage.unmatched(held):
         config.note(
             f"quantization_config: {len(unmatched)} of its names match no counted tensor:"
             f" {describe(unmatched)}"
         )
-    for head in heads:
-        config.note(f"{head.kind}: a draft head, counted separately (layers: {head.layers})")

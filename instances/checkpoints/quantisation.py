@@ -9,7 +9,7 @@ formulas for each quantisation method.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -42,21 +42,18 @@ class Storage:
         Pairs of a name pattern and the formulas by which a matrix is stored. The first pattern that
         matches a tensor's name determines the formulas. ``*`` matches all names, and None in place
         of the formulas leaves a tensor plain.
-    roles
-        Roles of weights that may be quantised; see `Weight`.
     """
 
     value_bytes: int = 2
     kv_value_bytes: int = 2
     method: str | None = None
     schemes: tuple[tuple[str, Formulas | None], ...] = ()
-    roles: tuple[str, ...] = ()
 
     def bytes(self, weight: Weight) -> int:
         """Return the size of all copies of a tensor, in bytes."""
-        schemes = self.schemes if weight.role in self.roles and len(weight.shape) == 2 else ()
-        scheme = next((scheme for pattern, scheme in schemes if _names(pattern, weight.name)), None)
-        if scheme is None:
+        matching = (scheme for pattern, scheme in self.schemes if _names(pattern, weight.name))
+        scheme = next(matching, None)
+        if scheme is None or weight.role not in scheme["roles"] or len(weight.shape) != 2:
             return weight.values * self.value_bytes
         height, width = weight.shape
         size: int = scheme.having({"height": height, "width": width})["bytes"]
@@ -88,74 +85,68 @@ def _names(pattern: str, name: str) -> bool:
     )
 
 
-def read_storage(config: Config, value_bytes: int | None) -> Storage:
-    """Return the storage formats for the given number of bytes per value, or those specified by the
-    config if the number is None.
+def read_storage(config: Config, given: Section) -> Storage:
+    """Return the storage formats for a config and for its section on quantisation, which may be
+    empty.
 
     Raises
     ------
     InvalidInput
         If the method or one of its options is unknown.
     """
-    if value_bytes is not None:
-        return Storage(value_bytes=value_bytes, kv_value_bytes=value_bytes)
-    found = config.get("quantization_config|compression_config")
-    given = Section(found or {}, "quantization_config")
     method = given.get("quant_method")
     groups: list[tuple[str, Section, str]] = []
     plain = "fp8"
-    if found:
-        groups = _groups(given, one_of(given.path("quant_method"), method, QUANTISATION))
+    if given.data:
+        one_of(given.path("quant_method"), method, QUANTISATION)
+        groups += _groups(given, method)
         plain = config.type["expert_dtype"]
     if config.choice("expert_dtype", ("fp4", "fp8"), plain) == "fp4":
         groups.insert(0, ("*.experts.*", config, "mxfp4"))
         method = method or "mxfp4"
     if not method:
         return Storage()
-    rules = [str(rule) for rule in given.inside("dynamic", {}).data]
+    rules = given.inside("dynamic", {}).data
     if not all(rule.startswith("-:") for rule in rules):
         raise InvalidInput(f"{given.path('dynamic')}: expected rules that begin with '-:' alone")
     given.data = {**given.data, "dynamic": [f"re:{rule[2:]}" for rule in rules]}
     schemes: list[tuple[str, Formulas | None]] = [
         (name, None) for field in TABLE["plain"]["fields"] for name in _patterns(given, field)
     ]
-    for pattern, section, name in groups:
+    for pattern, section, name in sorted(groups, key=lambda group: group[0] == "*"):
         scheme = Formulas(section, QUANTISATION[name])
-        _ = scheme["bytes"]  # rejects invalid fields, whether or not a tensor matches
+        _ = scheme["bytes"], scheme["roles"]  # rejects invalid fields, whatever the tensors are
         schemes.append((pattern, scheme))
-    sizes = Formulas(given, QUANTISATION[method])
-    size, roles = sizes["kv_value_bytes"], sizes["roles"]
-    return Storage(method=method, schemes=tuple(schemes), kv_value_bytes=size, roles=roles)
+    size = Formulas(given, QUANTISATION[method])["kv_value_bytes"]
+    return Storage(method=method, schemes=tuple(schemes), kv_value_bytes=size)
 
 
-def _groups(given: Section, method: str) -> list[tuple[str, Section, str]]:
-    """Return a list of tuples (pattern, section, method): tensors whose names match the pattern are
-    stored by the method, with the options in the section.
+def _groups(given: Section, method: str) -> Iterator[tuple[str, Section, str]]:
+    """Yield tuples (pattern, section, method): tensors whose names match the pattern are stored by
+    the method, with the options in the section.
 
-    General patterns come last. A config without groups or modules yields one tuple for all tensors.
+    A config without groups or modules yields one tuple for all tensors.
     """
-    if given.get("quant_algo") == "MIXED_PRECISION":
-        return [
-            (name, module, method) for name, module in given.sections("quantized_layers").items()
-        ]
-    if method != "compressed-tensors" and not given.given("config_groups"):
-        return [("*", given, method)]
-    found = [
-        ("*" if target == "Linear" else target, group, "compressed-tensors")
-        for group in given.sections("config_groups").values()
-        if group.given("weights")
-        for target in _patterns(group, "targets")
-        or _patterns(group, "weights.targets")
-        or ["Linear"]
-    ]
-    return sorted(found, key=lambda item: item[0] == "*")
+    is_mixed = given.get("quant_algo") == "MIXED_PRECISION"
+    if not is_mixed and method != "compressed-tensors" and not given.given("config_groups"):
+        yield "*", given, method
+        return
+    inside = given.inside("quantized_layers" if is_mixed else "config_groups")
+    for key, value in inside.data.items():
+        group = Section(value, inside.path(key))
+        if is_mixed:
+            yield key, group, method
+        elif group.given("weights"):
+            targets = _patterns(group, "targets") or _patterns(group, "weights.targets")
+            for target in targets or ["Linear"]:
+                yield "*" if target == "Linear" else target, group, "compressed-tensors"
 
 
 def _patterns(section: Section, name: str) -> list[str]:
     """Return a list field whose entries are names or regular expressions; the latter begin with
     ``re:``.
     """
-    found = sequence(section.path(name), section.get(name, []))
+    found = sequence(section.path(name), section.get(name) or [])
     for item in found:
         try:
             re.compile(item[3:] if item.startswith("re:") else "")

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from specopt.console.terminal import Console, line, table, title
-from specopt.instances.checkpoints.layers import Part
 from specopt.instances.checkpoints.model_config import ModelConfig
+from specopt.instances.checkpoints.parts import Part
 from specopt.models.fields import dump
 
 LABELS = {

@@ -159,8 +159,8 @@ def test_unknown_dtypes_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"", "expected a single JSON document, got 0"),
-        (b"{}\n{}", "expected a single JSON document, got 2"),
+        (b"", r"the top level: expected an object, got \[\]"),
+        (b"{}\n{}", r"expected an object, got \[{}, {}\]"),
         (b"{", "expected JSON"),
         (b"\xff\xfe{\x00}\x00", "expected text in UTF-8"),
         (b"[" * 100_000, "expected JSON"),

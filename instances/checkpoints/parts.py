@@ -1,5 +1,11 @@
-"""The layers of a decoder, read from its config, and the parameter counts and costs of decoders and
-draft heads.
+"""Decoders and draft heads: readers for their layers and tensors, and their parameter counts and
+costs.
+
+A draft head uses the hidden states of a target model. It is either a group of layers in the
+target's config that predict further tokens (MTP), or a model with a separate config. Every head
+uses the target's embedding table, and most heads also use its output matrix. These tensors are
+borrowed: every pass reads them, but they are stored only once. `fields.toml` lists the other
+tensors of each kind of head.
 """
 
 from __future__ import annotations
@@ -11,6 +17,7 @@ from typing import Any
 
 from specopt.instances.checkpoints.config import (
     ATTENTION,
+    HEADS,
     MAX_LAYERS,
     TABLE,
     Config,
@@ -65,8 +72,9 @@ class Part:
         if quantity in self.unknown:
             raise Unsupported(f"{quantity}: cannot be counted for this model; specify it by hand")
 
-    def _stored_bytes(self, values: str) -> int:
-        return self.storage.kv_value_bytes * sum(block[values] for block in self.blocks)
+    def _total(self, quantity: str) -> int:
+        """Return the sum of a quantity over all layers."""
+        return sum(int(block[quantity]) for block in self.blocks)
 
     @property
     def weights(self) -> list[Weight]:
@@ -120,12 +128,12 @@ class Part:
     @property
     def growing_kv_bytes(self) -> int:
         """Growth of the KV cache per token, in bytes, in layers whose cache has no window."""
-        return self._stored_bytes("kv_values")
+        return self.storage.kv_value_bytes * self._total("kv_values")
 
     @property
     def window_kv_bytes(self) -> int:
         """Growth of the KV cache per token, in bytes, in layers whose cache has a window."""
-        return self._stored_bytes("window_values")
+        return self.storage.kv_value_bytes * self._total("window_values")
 
     @property
     def window(self) -> int | None:
@@ -139,7 +147,7 @@ class Part:
         """Size of a sequence's fixed-size states, in bytes. Each value has the size of a cached
         value.
         """
-        return self._stored_bytes("state_values")
+        return self.storage.kv_value_bytes * self._total("state_values")
 
     @property
     def flops_per_token(self) -> int:
@@ -156,7 +164,7 @@ class Part:
     @property
     def flops_per_token_pair(self) -> int:
         """Attention operations per pair of a new token and an attended token, ignoring windows."""
-        return 2 * sum(block["values_per_pair"] for block in self.blocks)
+        return 2 * self._total("values_per_pair")
 
     @property
     def flops_per_logit(self) -> int:
@@ -208,17 +216,18 @@ def read_layers(config: Config, place: str) -> list[Formulas]:
     lists = {
         name: listed_words(config, f"{name}_fields", f"{name}_names") for name in ("kind", "sparse")
     }
-    lengths = map(len, lists["kind"].values())
-    layers = config.size("num_hidden_layers", next(lengths, None), high=MAX_LAYERS)
+    layers = config.size(
+        "num_hidden_layers", next(map(len, lists["kind"].values()), None), high=MAX_LAYERS
+    )
     spare = MAX_DRAFT_LAYERS if "predicting" in kind["understands"] else 0
     known: list[dict[str, Any]] = [{"layers": layers, "index": index} for index in range(layers)]
     for name, listed in lists.items():
         for path, words in listed.items():
             if not layers <= len(words) <= layers + spare:
                 raise InvalidInput(f"{path}: expected {layers} entries, got {len(words)}")
-            for index, layer in enumerate(known):
+            for layer in known:
                 if layer.get(name, FULL) == FULL:  # other words take precedence
-                    layer[name] = words[index]
+                    layer[name] = words[layer["index"]]
     return [
         read_layer(kind, config.formulas.having(layer), f"{place}.{layer['index']}")
         for layer in known
@@ -243,8 +252,7 @@ def read_layer(kind: Entry, sizes: Formulas, place: str) -> Formulas:
             inside = f"{place}.{names[name]}.".replace("..", ".")
             weights += sizes.tensors(TABLE["feed_forward"][name], inside, **names)
     sizes["weights"] = weights
-    for name in ("kv_values", "window", "window_values", "state_values", "values_per_pair"):
-        sizes[name]  # rejects invalid fields
+    _ = sizes["quantities"]  # rejects invalid fields
     return sizes
 
 
@@ -264,3 +272,113 @@ def listed_words(config: Config, fields: str, names: str) -> dict[str, list[str]
             for index, word in enumerate(words)
         ]
     return found
+
+
+def read_decoder(config: Config, storage: Storage) -> Part:
+    """Return a decoder whose model type is in the table."""
+    config.check(config.type["fixed"])
+    blocks = read_layers(config, f"{config.type['names']['model']}.layers")
+    lines = [*TABLE["decoder"]["tensors"], *config.type["outside"]]
+    return Part(
+        outside=[*blocks[0].tensors(lines)], blocks=blocks, storage=storage, layers=len(blocks)
+    )
+
+
+def read_prediction_head(config: Config, target: Part) -> tuple[Part, ...]:
+    """Return the MTP head in a config, as a tuple with at most one entry.
+
+    Each layer of the head uses a matrix to combine the normalised embedding with the normalised
+    hidden state. Apart from this matrix and a final norm, the layer has the same shape as the
+    target's last layer that caches values for every token. In Qwen models, all layers of the head
+    share the matrix and the norms.
+    """
+    kind = config.type
+    count = config.size(kind["drafts"], 0, 0, MAX_LAYERS)
+    if not count or config.given("dspark_block_size"):
+        for other in filter(config.get, TABLE["marks"]["predicting"]["fields"]):
+            config.note(
+                f"{other}: layers for drafting; they are not counted for {config.model_type}"
+            )
+        return ()
+    listed = listed_words(config, "draft_fields", "kind_names").values()
+    known = [{"kind": word} for words in listed for word in words] or kind["draft_layers"]
+    caching = [block for block in target.blocks if block["kv_values"] + block["window_values"]]
+    sizes = [
+        config.formulas.having(item | {"layers": target.layers, "index": target.layers})
+        for item in known
+    ] or [
+        *target.blocks,
+        *caching,
+    ][-1:]
+    blocks = list[Formulas]()
+    outside = list[Weight]()
+    for index in range(count):
+        name = kind["draft_place"].format(index, target.layers + index)
+        blocks += [read_layer(kind, item, name) for item in sizes]
+        outside += sizes[0].tensors(kind["draft_each"], f"{name}.")
+    outside += sizes[0].tensors(kind["draft_once"])
+    borrowed = [
+        weight for weight in target.outside if weight.name in ("model.embed_tokens", "lm_head")
+    ]
+    config.note(f"mtp: a draft head, counted separately (layers: {count})")
+    return (
+        Part(
+            kind="mtp",
+            layers=count,
+            blocks=blocks,
+            outside=outside,
+            borrowed=borrowed,
+            storage=target.storage,
+        ),
+    )
+
+
+def head_kind(config: Config) -> str | None:
+    """Return the kind of draft head that a config describes, or None if it describes a decoder."""
+    names = sequence("architectures", config.whole.get("architectures") or [])
+    for kind, head in HEADS.items():
+        if any(name in head["classes"] for name in names):
+            return kind
+    return "eagle3" if config.whole.given("draft_vocab_size") else None
+
+
+def read_head(config: Config, kind: str, storage: Storage) -> Part:
+    """Return the draft head that a config describes.
+
+    Raises
+    ------
+    InvalidInput
+        If a field is missing, contradictory or unknown.
+    """
+    own = config.whole.inside("dflash_config", {}).data
+    for name in own:
+        one_of("dflash_config", name, HEADS["dflash"]["fields"])
+    eagle = config.whole.inside("eagle_config", {}).data
+    config.data = {
+        name: value
+        for section in (own, eagle, config.whole.data, config.data)
+        for name, value in section.items()
+        if value is not None
+    }
+    kind = config.formulas.value(HEADS[kind]["variant"])
+    head = HEADS[kind]
+    config.check({**config.type["fixed"], **head["fixed"]}, "drafts")
+    blocks = read_layers(config, "layers")
+    if not all(block["plain"] for block in blocks):
+        raise InvalidInput(
+            f"{config.path('model_type')}: expected a dense decoder for {kind}, got"
+            f" {config.model_type}"
+        )
+    blocks[0] = read_layer(config.type, blocks[0].having(head["first_layer"]), "layers.0")
+    sizes = config.formulas.having(head["formulas"])
+    borrowed = [*sizes.tensors(head["borrowed"])]
+    names = ", ".join(item.name for item in borrowed)
+    config.note(f"{kind}: a draft head that borrows {names}")
+    return Part(
+        kind=kind,
+        layers=len(blocks),
+        blocks=blocks,
+        outside=[*sizes.tensors(head["tensors"])],
+        borrowed=borrowed,
+        storage=storage,
+    )
