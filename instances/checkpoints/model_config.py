@@ -104,9 +104,8 @@ class ModelConfig(Part):
     @property
     def paper(self) -> PaperDecoder:
         """The papers' cost model, which exists only for dense decoders."""
-        exact = self.exact
         return PaperDecoder(
-            layers=exact.layers, hidden=exact.hidden, ffn=exact.ffn, name=exact.name
+            layers=self.layers, hidden=self.exact.hidden, ffn=self.exact.ffn, name=self.name
         )
 
     @property
@@ -251,13 +250,15 @@ def parse_model_config(
         config.note(f"{BESIDE}: weights and cache are counted as it says")
     elif beside:
         theirs = replace(part, storage=other)
-        weights, cache = part.weight_bytes, part.kv_bytes_per_token
-        is_close = isclose(theirs.weight_bytes, weights, rel_tol=1e-3)  # scales may differ
-        if not is_close or theirs.kv_bytes_per_token != cache:
+        is_close = isclose(
+            theirs.weight_bytes, part.weight_bytes, rel_tol=1e-3
+        )  # scales may differ
+        if not is_close or theirs.kv_bytes_per_token != part.kv_bytes_per_token:
             config.note(
                 f"{BESIDE} means {theirs.weight_bytes:,} bytes of weights and"
-                f" {theirs.kv_bytes_per_token:,} of KV cache per token, config.json {weights:,} and"
-                f" {cache:,}: those of config.json are counted"
+                f" {theirs.kv_bytes_per_token:,} of KV cache per token, config.json"
+                f" {part.weight_bytes:,} and {part.kv_bytes_per_token:,}: those of config.json are"
+                " counted"
             )
     return replace(found, notes=tuple(config.notes))
 
@@ -324,9 +325,12 @@ def _built(config: Config, storage: Storage) -> Part:
     if unknown:
         names = ", ".join(dict.fromkeys(unknown))
         config.note(f"{names}: null, because no field determines them; enter them by hand")
-    layers = config.size("num_hidden_layers", len(blocks), 0)
     return Part(
-        outside=outside, blocks=blocks, storage=storage, layers=layers, unknown=tuple(unknown)
+        outside=outside,
+        blocks=blocks,
+        storage=storage,
+        layers=config.size("num_hidden_layers", len(blocks), 0),
+        unknown=tuple(unknown),
     )
 
 
@@ -345,8 +349,11 @@ def _vision_parameters(config: Config) -> int | None:
 def _add_notes(config: Config, found: ModelConfig) -> None:
     """Add notes on the limitations of a decoder's counts."""
     window = config.get("sliding_window")
-    is_on = config.get("use_sliding_window") is not False
-    if window is not None and found.window is None and is_on:
+    if (
+        found.window is None
+        and config.get("use_sliding_window") is not False
+        and window is not None
+    ):
         config.note(
             f"sliding_window: {describe(window)}; not used by {config.model_type}, so that every"
             " cache grows with the context"
@@ -358,8 +365,8 @@ def _add_notes(config: Config, found: ModelConfig) -> None:
             " does"
         )
     if found.dense is None:
-        forms = ["routed experts" if found.routed_expert_parameters else ""]
-        forms += [block["what"] for block in found.blocks]
+        experts = "routed experts" if found.routed_expert_parameters else ""
+        forms = [experts, *(block["what"] for block in found.blocks)]
         has = ", ".join(dict.fromkeys(filter(None, forms)))
         config.note(
             "paper: null, because the papers' cost model describes only dense decoders, and this"
@@ -381,8 +388,9 @@ def _add_notes(config: Config, found: ModelConfig) -> None:
             f"quantization_config: {found.storage.method}, in weight_bytes with its scales"
             f"{'; cost models count plain weights' if found.dense else ''}"
         )
-    held = [weight for one in (found, *found.heads) for weight in one.weights]
-    if unmatched := found.storage.unmatched(held):
+    if unmatched := found.storage.unmatched(
+        weight for part in (found, *found.heads) for weight in part.weights
+    ):
         config.note(
             f"quantization_config: {len(unmatched)} of its names match no counted tensor:"
             f" {describe(unmatched)}"

@@ -26,7 +26,7 @@ from specopt.instances.checkpoints.config import (
     Weight,
 )
 from specopt.instances.checkpoints.quantisation import Storage
-from specopt.models.arguments import one_of, sequence
+from specopt.models.arguments import one_of, only_fields, sequence
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.pass_time.weight_reads import ExpertLayers, WeightReads
 
@@ -212,14 +212,13 @@ def read_layers(config: Config, place: str) -> list[Formulas]:
     InvalidInput
         If a field is missing, contradictory or unknown.
     """
-    kind = config.type
     lists = {
         name: listed_words(config, f"{name}_fields", f"{name}_names") for name in ("kind", "sparse")
     }
     layers = config.size(
         "num_hidden_layers", next(map(len, lists["kind"].values()), None), high=MAX_LAYERS
     )
-    spare = MAX_DRAFT_LAYERS if "predicting" in kind["understands"] else 0
+    spare = MAX_DRAFT_LAYERS if "predicting" in config.type["understands"] else 0
     known: list[dict[str, Any]] = [{"layers": layers, "index": index} for index in range(layers)]
     for name, listed in lists.items():
         for path, words in listed.items():
@@ -229,7 +228,7 @@ def read_layers(config: Config, place: str) -> list[Formulas]:
                 if layer.get(name, FULL) == FULL:  # other words take precedence
                     layer[name] = words[layer["index"]]
     return [
-        read_layer(kind, config.formulas.having(layer), f"{place}.{layer['index']}")
+        read_layer(config.type, config.formulas.having(layer), f"{place}.{layer['index']}")
         for layer in known
     ]
 
@@ -278,10 +277,8 @@ def read_decoder(config: Config, storage: Storage) -> Part:
     """Return a decoder whose model type is in the table."""
     config.check(config.type["fixed"])
     blocks = read_layers(config, f"{config.type['names']['model']}.layers")
-    lines = [*TABLE["decoder"]["tensors"], *config.type["outside"]]
-    return Part(
-        outside=[*blocks[0].tensors(lines)], blocks=blocks, storage=storage, layers=len(blocks)
-    )
+    outside = blocks[0].tensors([*TABLE["decoder"]["tensors"], *config.type["outside"]])
+    return Part(outside=[*outside], blocks=blocks, storage=storage, layers=len(blocks))
 
 
 def read_prediction_head(config: Config, target: Part) -> tuple[Part, ...]:
@@ -351,12 +348,15 @@ def read_head(config: Config, kind: str, storage: Storage) -> Part:
         If a field is missing, contradictory or unknown.
     """
     own = config.whole.inside("dflash_config", {}).data
-    for name in own:
-        one_of("dflash_config", name, HEADS["dflash"]["fields"])
-    eagle = config.whole.inside("eagle_config", {}).data
+    only_fields(own, HEADS["dflash"]["fields"], "dflash_config")
     config.data = {
         name: value
-        for section in (own, eagle, config.whole.data, config.data)
+        for section in (
+            own,
+            config.whole.inside("eagle_config", {}).data,
+            config.whole.data,
+            config.data,
+        )
         for name, value in section.items()
         if value is not None
     }

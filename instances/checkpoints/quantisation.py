@@ -51,13 +51,15 @@ class Storage:
 
     def bytes(self, weight: Weight) -> int:
         """Return the size of all copies of a tensor, in bytes."""
-        matching = (scheme for pattern, scheme in self.schemes if _names(pattern, weight.name))
-        scheme = next(matching, None)
-        if scheme is None or weight.role not in scheme["roles"] or len(weight.shape) != 2:
+        schemes = self.schemes if len(weight.shape) == 2 else ()
+        scheme = next((scheme for pattern, scheme in schemes if _names(pattern, weight.name)), None)
+        if scheme is None or weight.role not in scheme["roles"]:
             return weight.values * self.value_bytes
         height, width = weight.shape
-        size: int = scheme.having({"height": height, "width": width})["bytes"]
-        return weight.copies * size
+        key = f"bytes of {height} x {width} values"
+        if key not in scheme:
+            scheme[key] = scheme.having({"height": height, "width": width})["bytes"]
+        return weight.copies * int(scheme[key])
 
     def unmatched(self, weights: Iterable[Weight]) -> list[str]:
         """Return the patterns that match neither a weight nor the output matrix."""

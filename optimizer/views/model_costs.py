@@ -99,9 +99,10 @@ def _exact_costs(part: Part, *, flops: bool = True) -> dict[str, Any]:
     found = {
         NAMES.get(name, name): getattr(part, name) if name in shown else None for name in QUANTITIES
     }
-    if found["reads"] is not None:
-        experts = [dump(group) for group in part.reads.experts]
-        found["reads"] = {"dense_bytes": part.reads.dense_bytes, "experts": experts}
+    reads = found["reads"]
+    if reads is not None:
+        experts = [dump(group) for group in reads.experts]
+        found["reads"] = {"dense_bytes": reads.dense_bytes, "experts": experts}
     return found
 
 
