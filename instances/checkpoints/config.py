@@ -1,5 +1,5 @@
-"""Reader for the fields of a `config.json`, the table of model types in `fields.toml`, and the
-evaluation of the table's formulas.
+"""Classes that read the fields of a `config.json` and evaluate the formulas in `fields.toml`, which
+is a table of the supported model types.
 """
 
 from __future__ import annotations
@@ -19,27 +19,29 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe, printable
 
 MAX_LAYERS = 10_000
-"""Maximum number of layers in a config, limited because every layer is counted separately."""
+"""Maximum number of layers in a config. The number is limited because every layer is counted
+separately.
+"""
 
 BY_HAND = "measure and enter seconds_per_token and kv_bytes_per_token by hand"
 """Advice at the end of every message that rejects a model."""
 
 Entry = Mapping[str, Any]
-"""Entry in a section of the table; `fields.toml` explains its keys."""
+"""An entry of `TABLE`, for example a model type. Comments in `fields.toml` explain the keys."""
 
 TABLE: dict[str, Any] = tomllib.loads(
     (resources.files(__package__) / "fields.toml").read_text(encoding="utf-8")
 )
 
 MERGED = ("attention", "names", "fixed", "formulas")
-"""Keys whose tables are merged with those of the entry that ``like`` refers to."""
+"""Keys whose values are tables. An entry inherits the items of these tables one by one."""
 
 
 def _entries(name: str) -> dict[str, Entry]:
-    """Return the entries in a section of the table.
+    """Return the entries in the section `name` of `TABLE`.
 
-    An entry inherits the values of the entry that its key ``like`` names, or else those of the
-    entry ``base``.
+    Each entry inherits from the entry that its key ``like`` names. Without this key, it inherits
+    from the entry ``base``, which is not returned.
     """
     found = dict[str, Entry]()
     for key, entry in TABLE[name].items():
@@ -53,14 +55,14 @@ def _entries(name: str) -> dict[str, Entry]:
 ATTENTION = _entries("attention")
 """Forms of attention, with their tensors and the formulas for the values that they cache."""
 HEADS = _entries("heads")
-"""Draft heads by kind."""
+"""Tensors of each kind of draft head."""
 QUANTISATION = _entries("quantisation")
-"""Formulas for the storage of a matrix, by quantisation method."""
+"""Formulas for the size of a stored matrix, for each quantisation method."""
 VISION = _entries("vision")
-"""Formulas for image encoders, by the type of the whole model."""
+"""Formulas for the number of parameters of image encoders, for each type of multimodal model."""
 MODEL_TYPES = _entries("types")
-"""Supported model types, and the entries "grouped" and "latent" for all other types, which have no
-classes.
+"""Supported model types. The entries "grouped" and "latent", whose lists of classes are empty,
+apply to all other types.
 """
 
 
@@ -112,10 +114,10 @@ class Section:
         high: int = MAX_TOKENS,
         null: int | None = None,
     ) -> int:
-        """Return an integer field from `low` to `high`.
+        """Return an integer field, which must be at least `low` and at most `high`.
 
-        Without a default, the field is required. A null field has the value `null`, or the default
-        if `null` is None.
+        Without a default, the field is required. If the field is present but null, `null` replaces
+        the default, unless `null` is None.
         """
         if name in self.data:
             default = null or default
@@ -125,11 +127,13 @@ class Section:
         return integer(self.path(name), value, low, high)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Return a Boolean field."""
+        """Return a Boolean field, or the default if the field is absent or null."""
         return boolean(self.path(name), self.get(name, default))
 
     def choice(self, name: str, choices: Iterable[Any], default: Any = None) -> Any:
-        """Return a field whose value must be one of the given choices."""
+        """Return a field, or the default if the field is absent or null. The result must be one of
+        `choices`.
+        """
         return one_of(self.path(name), self.get(name, default), choices)
 
     def listed(
@@ -164,7 +168,9 @@ class Section:
         return total // parts
 
     def inside(self, name: str, default: Entry | None = None) -> Section:
-        """Return the object in a field. Without a default, the field is required."""
+        """Return the object in the field `name` as a section. Without a default, the field is
+        required.
+        """
         return Section(self.get(name, default), self.path(name))
 
 
@@ -209,9 +215,11 @@ class Config(Section):
         self.formulas = Formulas(self, self.type["formulas"])
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a field of the decoder, or the model type's default, or else the given default.
+        """Return a field of the decoder.
 
-        Some fields may stand outside the decoder section instead (``around`` in `fields.toml`).
+        If the decoder section does not contain the field, the result is the model type's default,
+        or `default` if there is none. A few fields (``around`` in `fields.toml`) may also stand
+        outside the decoder section.
         """
         value = super().get(name)
         around = self.whole.data.get(name)

@@ -43,7 +43,8 @@ class Part:
     Parameters
     ----------
     blocks
-        Formulas for each layer. The entry "weights" contains the layer's tensors.
+        Formulas for each layer, evaluated on demand. The entry ``weights`` contains the layer's
+        tensors.
     outside
         Tensors of the part outside its layers.
     borrowed
@@ -168,7 +169,7 @@ class Part:
 
     @property
     def flops_per_logit(self) -> int:
-        """Operations of the output matrix per position."""
+        """Operations per position for the output matrix, which computes the logits."""
         return 2 * sum(
             weight.values
             for weight in (*self.weights, *self.borrowed)
@@ -202,7 +203,7 @@ class Part:
 
 
 def read_layers(config: Config, place: str) -> list[Formulas]:
-    """Return the layers in a config.
+    """Return the formulas for each layer of a decoder, with the layer's tensors as ``weights``.
 
     `place` is the path of the layers in the model. The names of the layers' tensors begin with this
     path.
@@ -234,9 +235,10 @@ def read_layers(config: Config, place: str) -> list[Formulas]:
 
 
 def read_layer(kind: Entry, sizes: Formulas, place: str) -> Formulas:
-    """Return the formulas for one layer of a model type, with the layer's tensors as `weights`.
+    """Return the formulas for one layer of a decoder, with the layer's tensors as ``weights``.
 
-    The formulas in `sizes` include the index of the layer.
+    `kind` is the entry for the model type in the table `fields.toml`. The formulas in `sizes`
+    include the index of the layer. The names of the layer's tensors begin with `place`.
     """
     word = one_of(
         f"{sizes.section.where}layer_types[{sizes['index']}]", sizes["kind"], kind["attention"]
@@ -256,10 +258,11 @@ def read_layer(kind: Entry, sizes: Formulas, place: str) -> Formulas:
 
 
 def listed_words(config: Config, fields: str, names: str) -> dict[str, list[str]]:
-    """Translate per-layer lists of words. For each field that is present, map its path to a list
-    with a formula for each layer, namely the meaning of the layer's word.
+    """Translate config fields that list a word for each layer, such as ``layer_types``.
 
-    `fields` and `names` are keys of the model type's entry in the table.
+    The result maps the path of each field that is present to a list of formulas, one for each
+    layer. The formula is the meaning of the word. In the model type's entry in `fields.toml`, the
+    key `fields` lists the names of such fields, and the key `names` contains the meanings.
     """
     found = {}
     meanings = config.type[names]
@@ -274,7 +277,13 @@ def listed_words(config: Config, fields: str, names: str) -> dict[str, list[str]
 
 
 def read_decoder(config: Config, storage: Storage) -> Part:
-    """Return a decoder whose model type is in the table."""
+    """Return a decoder whose model type is in the table `fields.toml`.
+
+    Raises
+    ------
+    InvalidInput
+        If a field is missing, contradictory or unknown.
+    """
     config.check(config.type["fixed"])
     blocks = read_layers(config, f"{config.type['names']['model']}.layers")
     outside = blocks[0].tensors([*TABLE["decoder"]["tensors"], *config.type["outside"]])
