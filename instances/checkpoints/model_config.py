@@ -9,42 +9,47 @@ field.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import isclose
 from pathlib import Path
 from typing import Any
 
-from specopt.instances.checkpoints.config import Config
-from specopt.instances.checkpoints.draft_heads import (
-    CLASSES,
-    head_kind,
-    predicting_layers,
-    read_head,
+from specopt.instances.checkpoints.config import (
+    BY_HAND,
+    HEADS,
+    MODEL_TYPES,
+    TABLE,
+    VISION,
+    Config,
+    Formulas,
+    Section,
+    Weight,
 )
-from specopt.instances.checkpoints.fields import TABLE, VISION, Formulas, Section, Weight
-from specopt.instances.checkpoints.layers import Layer, Part, read_layers
-from specopt.instances.checkpoints.quantisation import QUANTISED, Storage, read_storage
+from specopt.instances.checkpoints.parts import (
+    Part,
+    head_kind,
+    read_decoder,
+    read_head,
+    read_layers,
+    read_prediction_head,
+)
+from specopt.instances.checkpoints.quantisation import Storage, read_storage
+from specopt.instances.reading.json_documents import json_documents
 from specopt.models.arguments import one_of, sequence
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput, Unsupported
-from specopt.models.fields import describe
-from specopt.models.files import unique_keys
-from specopt.models.reading import StrPath, read_bytes
-
-MAX_BYTES = 4 * 2**20
-"""Maximum size of a config, in bytes; larger files are rejected, since they may be weights."""
+from specopt.models.fields import describe, printable
+from specopt.models.reading import StrPath
 
 DTYPES: dict[str, int] = TABLE["bytes"]
 """Number of bytes per value of the data types that a caller may specify."""
 
+
 BESIDE = "hf_quant_config.json"
 """Name of ModelOpt's file next to `config.json`, which describes the quantisation."""
-
-CLOSE = 1e-3
-"""Allowed relative difference between the sizes from the two files, whose scales may differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +64,6 @@ class ModelConfig(Part):
         Model type in the config.
     heads
         Draft heads in the config of a decoder; the counts do not include them.
-    dense
-        Exact cost model of a decoder whose layers are all equal and dense; None for other models.
     vision_parameters
         Number of parameters of the image encoder, which the counts do not include; None if there
         is no image encoder or its type is unknown.
@@ -73,10 +76,20 @@ class ModelConfig(Part):
     name: str
     model_type: str
     heads: tuple[Part, ...] = ()
-    dense: ExactDecoder | None = None
     vision_parameters: int | None = None
     dtype: str | None
     notes: tuple[str, ...]
+
+    @cached_property
+    def dense(self) -> ExactDecoder | None:
+        """Exact cost model of a decoder whose layers are all equal and dense; None for other
+        models.
+        """
+        shapes = [] if self.kind else [block["exact"] for block in self.blocks]
+        if not any(shapes) or shapes[1:] != shapes[:-1]:
+            return None
+        size = self.storage.value_bytes
+        return ExactDecoder(layers=self.layers, bytes_per_value=size, name=self.name, **shapes[0])
 
     @property
     def exact(self) -> ExactDecoder:
@@ -91,9 +104,8 @@ class ModelConfig(Part):
     @property
     def paper(self) -> PaperDecoder:
         """The papers' cost model, which exists only for dense decoders."""
-        exact = self.exact
         return PaperDecoder(
-            layers=exact.layers, hidden=exact.hidden, ffn=exact.ffn, name=exact.name
+            layers=self.layers, hidden=self.exact.hidden, ffn=self.exact.ffn, name=self.name
         )
 
     @property
@@ -115,7 +127,7 @@ class ModelConfig(Part):
         - `embedding`: dimension of the embeddings. If it differs from the hidden dimension, two
           projections convert between them.
         """
-        return self.blocks[0].sizes
+        return self.blocks[0]
 
     @property
     def projected(self) -> bool:
@@ -146,44 +158,31 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
     file = Path(path)
     if file.is_dir():
         file = file / "config.json"
-    value = None if dtype is None else DTYPES[one_of("dtype", dtype, DTYPES)]
-    data, name = _document(file), _file_name(file)
-    found = _parsed(file, data, name, value)
+    is_plain = file.name == "config.json"
+    name = file.name.removesuffix(".json").removesuffix(".config")
+    name = file.absolute().parent.name if is_plain else name
+    size = None if dtype is None else DTYPES[one_of("dtype", dtype, DTYPES)]
+    data = _document(file)
     beside = file.with_name(BESIDE)
-    if value is not None or file.name != "config.json" or not beside.exists():
-        return found
-    quantised = Section(_document(beside)).get("quantization")
-    own = Section(quantised, f"{beside}: quantization").data
-    own = {QUANTISED.partition("|")[0]: {"quant_method": "modelopt", **own}}
-    other = _parsed(beside, {**data, **own}, name, value)
-    sizes = [(one.weight_bytes, one.kv_bytes_per_token) for one in (other, found)]
-    if found.storage.method is None:
-        note = f"{BESIDE}: weights and cache are counted as it says"
-        return replace(other, notes=(*other.notes, note))
-    if all(isclose(one, two, rel_tol=CLOSE) for one, two in zip(*sizes, strict=True)):
-        return found
-    words = " {:,} bytes of weights and {:,} of KV cache per token"
-    note = f"{BESIDE} means{words.format(*sizes[0])}, config.json{words.format(*sizes[1])}"
-    return replace(found, notes=(*found.notes, f"{note}: those of config.json are counted"))
-
-
-def _document(file: Path) -> Any:
-    raw = read_bytes(file, MAX_BYTES)
     try:
-        return json.loads(raw.decode("utf-8-sig"), object_pairs_hook=unique_keys)
-    except (ValueError, RecursionError) as error:
-        raise InvalidInput(f"{file}: expected a JSON document in UTF-8: {error}") from None
-
-
-def _parsed(file: Path, data: Any, name: str, value_bytes: int | None) -> ModelConfig:
-    try:
-        return parse_model_config(data, name=name, value_bytes=value_bytes)
+        own = None
+        if is_plain and size is None and beside.exists():
+            quantised = Section(_document(beside), BESIDE).get("quantization")
+            own = Section(quantised, f"{BESIDE}: quantization")
+            own.data = {"quant_method": "modelopt", **own.data}
+        return parse_model_config(data, name=printable(name), value_bytes=size, beside=own)
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from None
 
 
+def _document(file: Path) -> object:
+    """Return the JSON document in a file, or the list of documents if there are several."""
+    documents = json_documents(file)
+    return documents[0] if len(documents) == 1 else documents
+
+
 def parse_model_config(
-    data: object, *, name: str = "model", value_bytes: int | None = None
+    data: object, *, name: str = "", value_bytes: int | None = None, beside: Section | None = None
 ) -> ModelConfig:
     """Count the parameters of a model whose config is given as JSON-like data, and build the cost
     models.
@@ -193,10 +192,14 @@ def parse_model_config(
     data
         Content of a `config.json`.
     name
-        Name of the model if the config does not contain one.
+        Name of the model if the config does not contain one; "model" if it is empty.
     value_bytes
         Number of bytes per weight and per cached value. None means 2, or the sizes that follow
         from the config's quantisation.
+    beside
+        Quantisation according to ModelOpt's file next to the config. It is used if the config does
+        not specify a quantisation; otherwise, a note reports if the sizes differ. None if
+        there is no such file or if `value_bytes` is given.
 
     Raises
     ------
@@ -204,64 +207,60 @@ def parse_model_config(
         If a field is missing or contradictory, or if the model cannot be counted.
     """
     config = Config(data)
-    storage = read_storage(config, value_bytes)
-    more = dict[str, Any]()
-    name = _name(config, name)
-    if config.is_listed:
-        kind = head_kind(config)
-        config.check(config.type["fixed"], *(["drafts"] if kind else []))
+    given = str(config.whole.get("_name_or_path"))
+    is_repository = re.fullmatch(r"[A-Za-z0-9_-][\w.-]*/[\w.-]+", given, re.ASCII)
+    dtype = str(config.get("dtype|torch_dtype", ""))
+    if not re.fullmatch(r"((torch\.)?[a-z]\w{0,40})?", dtype, re.ASCII):
+        raise InvalidInput(f"torch_dtype: expected the name of a data type, got {describe(dtype)}")
+    storage = Storage(value_bytes=value_bytes or 2, kv_value_bytes=value_bytes or 2)
+    try:
+        if value_bytes is None:
+            quantised = config.get("quantization_config|compression_config") or {}
+            storage = read_storage(config, Section(quantised, "quantization_config"))
+        other = read_storage(config, beside) if beside else storage
+    except InvalidInput as error:
+        raise InvalidInput(f"{error}; count bytes of a fixed size with --dtype instead") from None
+    if storage.method is None:
+        storage = other
+    kind = head_kind(config)
+    classes = config.type["architecture"]
+    if not classes:
+        part = _built(config, storage)
+    else:
         path = config.path("architectures")
+        known = [*classes, *(HEADS[kind]["classes"] if kind else ())]
         for item in sequence(path, config.data.get("architectures") or []):
-            one_of(path, item, [*config.type["architecture"], *(CLASSES if kind else ())])
+            one_of(path, item, known)
         if config.given("auto_map"):
             config.note(f"auto_map: the model names its own code; counted as a {config.model_type}")
-        part = read_head(config, kind, storage) if kind else _decoder(config, storage)
-        if kind:
-            config.note(
-                f"{part.kind}: a draft head that borrows"
-                f" {', '.join(item.name for item in part.borrowed)}"
-            )
-        else:
-            more["heads"] = tuple(predicting_layers(config, part))
-            more["dense"] = _exact(part, name)
-            more["vision_parameters"] = _vision_parameters(config)
-    else:
-        part = _built(config, storage)
+        part = read_head(config, kind, storage) if kind else read_decoder(config, storage)
+    is_decoder = classes and not kind
     found = ModelConfig(
         **vars(part),
-        **more,
-        name=name,
+        name=given if is_repository else name or "model",
         model_type=config.model_type,
-        dtype=_dtype(config),
-        notes=tuple(config.notes),
+        heads=read_prediction_head(config, part) if is_decoder else (),
+        vision_parameters=_vision_parameters(config),
+        dtype=dtype.removeprefix("torch.") or None,
+        notes=(),
     )
-    return replace(found, notes=(*found.notes, *_notes(found, config))) if more else found
-
-
-def _decoder(config: Config, storage: Storage) -> Part:
-    """Return a decoder whose model type is in the table."""
-    blocks = read_layers(config, f"{config.type['names']['model']}.layers")
-    lines = [*TABLE["decoder"]["tensors"], *config.type["outside"]]
-    return Part(
-        outside=[*blocks[0].sizes.tensors(lines)],
-        blocks=blocks,
-        storage=storage,
-        layers=len(blocks),
-    )
-
-
-def _exact(part: Part, name: str) -> ExactDecoder | None:
-    """Return the exact cost model of a decoder, or None if its layers differ or are not dense."""
-    shapes = [
-        {key: block.sizes[formula] for key, formula in TABLE["exact"].items()}
-        for block in part.blocks
-        if block.sizes["plain"]
-    ]
-    if len(shapes) < part.layers or any(shape != shapes[0] for shape in shapes):
-        return None
-    return ExactDecoder(
-        layers=part.layers, bytes_per_value=part.storage.value_bytes, name=name, **shapes[0]
-    )
+    if is_decoder:
+        _add_notes(config, found)
+    if beside and storage is other:
+        config.note(f"{BESIDE}: weights and cache are counted as it says")
+    elif beside:
+        theirs = replace(part, storage=other)
+        is_close = isclose(
+            theirs.weight_bytes, part.weight_bytes, rel_tol=1e-3
+        )  # scales may differ
+        if not is_close or theirs.kv_bytes_per_token != part.kv_bytes_per_token:
+            config.note(
+                f"{BESIDE} means {theirs.weight_bytes:,} bytes of weights and"
+                f" {theirs.kv_bytes_per_token:,} of KV cache per token, config.json"
+                f" {part.weight_bytes:,} and {part.kv_bytes_per_token:,}: those of config.json are"
+                " counted"
+            )
+    return replace(found, notes=tuple(config.notes))
 
 
 def _built(config: Config, storage: Storage) -> Part:
@@ -287,44 +286,52 @@ def _built(config: Config, storage: Storage) -> Part:
             name.removesuffix(".weight"): tuple(item.shape)
             for name, item in model.named_parameters()
         }
-    except ImportError:
-        raise config.refusal("unless torch and transformers are installed") from None
     except Exception as error:  # model classes raise arbitrary errors for unexpected fields
-        raise config.refusal(f"transformers: {type(error).__name__}") from None
-    outside = [
-        Weight(name=name, shape=shape, role=_role(name, shape, shapes))
-        for name, shape in shapes.items()
-    ]
+        known = ", ".join(
+            name
+            for name, kind in MODEL_TYPES.items()
+            if kind["architecture"] and not name.endswith("_text")
+        )
+        why = f"transformers: {type(error).__name__}"
+        if isinstance(error, ImportError):
+            why = "unless torch and transformers are installed"
+        raise InvalidInput(
+            f"{config.path('model_type')}: expected one of {known} ({why}), got"
+            f" {describe(config.model_type)}; {BY_HAND}"
+        ) from None
+    is_tied = not any(name.endswith("lm_head") for name in shapes)
+    outside = list[Weight]()
+    for name, shape in shapes.items():
+        role = "head" if name.endswith("lm_head") else "linear"
+        if len(shape) != 2:
+            role = "other"
+        elif "embed" in name:
+            role = "tied" if is_tied and "embed_tokens" in name else "table"
+        outside.append(Weight(name, shape, role))
     unknown = ["weight_bytes", "reads"] if storage.method else []
     if any("expert" in name for name in shapes):
         unknown += ["active_parameters", "routed_expert_parameters", "reads", "flops_per_token"]
-    blocks = list[Layer]()
+    blocks = list[Formulas]()
     try:
         config.check({})
-        blocks += [replace(block, weights=()) for block in read_layers(config, "")]
+        blocks = read_layers(config, "")
     except InvalidInput:
         unknown += ["kv_bytes_per_token", "flops_per_token_pair"]
+    for block in blocks:
+        block["weights"] = ()  # the parameters are those that transformers counts
     config.note(
-        f"model_type: {config.model_type} is unknown to specopt; its parameters are those of"
-        " transformers"
+        f"model_type: specopt does not know {config.model_type}; transformers counts its parameters"
     )
     if unknown:
         names = ", ".join(dict.fromkeys(unknown))
-        config.note(
-            f"{names}: null, for no field says what they are; give by hand what a plan needs"
-        )
-    layers = config.size("num_hidden_layers", len(blocks), 0)
+        config.note(f"{names}: null, because no field determines them; enter them by hand")
     return Part(
-        outside=outside, blocks=blocks, storage=storage, layers=layers, unknown=tuple(unknown)
+        outside=outside,
+        blocks=blocks,
+        storage=storage,
+        layers=config.size("num_hidden_layers", len(blocks), 0),
+        unknown=tuple(unknown),
     )
-
-
-def _role(name: str, shape: tuple[int, ...], names: Iterable[str]) -> str:
-    if len(shape) != 2:
-        return "other"
-    if "embed_tokens" in name:
-        return "table" if any(name.endswith("lm_head") for name in names) else "tied"
-    return "table" if "embed" in name else "head" if name.endswith("lm_head") else "linear"
 
 
 def _vision_parameters(config: Config) -> int | None:
@@ -332,96 +339,59 @@ def _vision_parameters(config: Config) -> int | None:
 
     The result is None if the model has no image encoder or if the type of the encoder is unknown.
     """
-    part = config.whole.get("vision_config")
     entry = VISION.get(str(config.whole.get("model_type")))
-    if not part or not entry:
+    if not entry or not config.whole.get("vision_config"):
         return None
-    sizes = Formulas(
-        Section(part, "vision_config"), {**entry, "decoder_width": config.size("hidden_size")}
-    )
-    return int(sizes["parameters"])
+    table = {**entry, "decoder_width": config.size("hidden_size")}
+    return int(Formulas(config.whole.inside("vision_config"), table)["parameters"])
 
 
-def _notes(found: ModelConfig, config: Config) -> Iterator[str]:
-    """Yield notes on the limitations of the counts."""
+def _add_notes(config: Config, found: ModelConfig) -> None:
+    """Add notes on the limitations of a decoder's counts."""
     window = config.get("sliding_window")
     if (
-        window is not None
-        and found.window is None
+        found.window is None
         and config.get("use_sliding_window") is not False
+        and window is not None
     ):
-        yield (
-            f"sliding_window: {describe(window)}; not a {found.model_type}'s: every cache grows"
-            " with the context"
+        config.note(
+            f"sliding_window: {describe(window)}; not used by {config.model_type}, so that every"
+            " cache grows with the context"
         )
     if found.projected:
-        yield (
-            f"word_embed_proj_dim: embeddings of {found.layout['embedding']}, not"
-            f" {found.exact.hidden}, with two projections; they are in the parameters, but no cost"
-            " model can say so"
+        config.note(
+            f"word_embed_proj_dim: the embeddings have {found.layout['embedding']} dimensions, not"
+            f" {found.exact.hidden}; the parameters include the two projections, but no cost model"
+            " does"
         )
     if found.dense is None:
-        unlike = ["routed experts"] if found.routed_expert_parameters else []
-        unlike += dict.fromkeys(block.what for block in found.blocks if block.what)
-        has = ", ".join(unlike) or "layers that differ from each other"
-        yield (
-            "paper: null, for the papers' cost model knows dense decoders alone, and this has"
-            f" {has}"
+        experts = "routed experts" if found.routed_expert_parameters else ""
+        forms = [experts, *(block["what"] for block in found.blocks)]
+        has = ", ".join(dict.fromkeys(filter(None, forms)))
+        config.note(
+            "paper: null, because the papers' cost model describes only dense decoders, and this"
+            f" model has {has or 'layers that differ from each other'}"
         )
     if found.window_kv_bytes:
-        caches = (
-            f"{found.window_kv_bytes:,} bytes more grow"
-            if found.growing_kv_bytes
-            else "every cache grows"
+        config.note(
+            f"sliding_window: {found.window_kv_bytes:,} bytes per token are cached for at most"
+            f" {found.window:,} tokens, and {found.growing_kv_bytes:,} bytes per token for all"
+            " tokens"
         )
-        yield f"sliding_window: {caches} per token up to {found.window:,} tokens only"
     if found.state_bytes_per_sequence:
-        what = ", ".join(dict.fromkeys(block.what for block in found.blocks if block.state_values))
-        size = f"{found.state_bytes_per_sequence:,} bytes of state per sequence beside the cache"
-        yield f"{what}: {size}, at {found.storage.kv_value_bytes} per value"
+        config.note(
+            f"state_bytes_per_sequence: {found.state_bytes_per_sequence:,} bytes in addition to the"
+            f" cache, at {found.storage.kv_value_bytes} per value"
+        )
     if found.storage.method is not None:
-        cost = "; cost models count plain weights" if found.dense is not None else ""
-        yield f"quantization_config: {found.storage.method}, in weight_bytes with its scales{cost}"
-    held = [weight for part in (found, *found.heads) for weight in part.weights]
-    if unmatched := found.storage.unmatched(held):
-        shown = ", ".join(describe(name) for name in unmatched[:3])
-        yield (
-            f"quantization_config: {len(unmatched)} of its names match no"
-            f" counted tensor: {shown}{', ...' if len(unmatched) > 3 else ''}"
+        config.note(
+            f"quantization_config: {found.storage.method}, in weight_bytes with its scales"
+            f"{'; cost models count plain weights' if found.dense else ''}"
         )
-    for head in found.heads:
-        yield (
-            f"{head.kind}: {head.layers} more {'layer' if head.layers == 1 else 'layers'} for"
-            " drafting, counted apart"
+    if unmatched := found.storage.unmatched(
+        weight for part in (found, *found.heads) for weight in part.weights
+    ):
+        config.note(
+            f"quantization_config: {len(unmatched)} of its names match no counted tensor:"
+            f" {describe(unmatched)}"
         )
-
-
-def _name(config: Config, fallback: str) -> str:
-    given = config.whole.get("_name_or_path")
-    is_repository = isinstance(given, str) and re.fullmatch(
-        r"[A-Za-z0-9_-][\w.-]*/[\w.-]+", given, re.ASCII
-    )
-    return str(given) if is_repository else fallback
-
-
-def _dtype(config: Config) -> str | None:
-    """Return the data type in the config, or None."""
-    name = "dtype|torch_dtype"
-    found = str(config.get(name, config.whole.get(name, "")))
-    if found and not re.fullmatch(r"(torch\.)?[a-z]\w{0,40}", found, re.ASCII):
-        raise InvalidInput(f"torch_dtype: expected the name of a data type, got {describe(found)}")
-    return found.removeprefix("torch.") or None
-
-
-def _file_name(file: Path) -> str:
-    """Derive the name of a model from the path of its config.
-
-    The name is that of the file, or that of the folder if the file is a `config.json`.
-    """
-    is_plain = file.name == "config.json"
-    name = (
-        file.absolute().parent.name
-        if is_plain
-        else file.name.removesuffix(".json").removesuffix(".config")
-    )
-    return name.encode("utf-8", "replace").decode() or "model"  # file names need not be valid UTF-8

@@ -2,60 +2,28 @@
 
 The size includes the packed values and their metadata: scales per block of values, zero points,
 and the order of columns. No method quantises routers, norms, biases, convolutions or embedding
-tables. The output matrix is quantised only if the config says so.
+tables. The output matrix is quantised only if the config says so. `fields.toml` contains the
+formulas for each quantisation method.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from specopt.instances.checkpoints.config import Config
-from specopt.instances.checkpoints.fields import QUANTISATION, TABLE, Formulas, Section, Weight
+from specopt.instances.checkpoints.config import (
+    QUANTISATION,
+    TABLE,
+    Config,
+    Formulas,
+    Section,
+    Weight,
+)
+from specopt.models.arguments import one_of, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
-
-QUANTISED = "quantization_config|compression_config"
-
-BY_DTYPE = "count its bytes at a fixed size with --dtype instead"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scheme:
-    """The quantisation of a matrix. The matrix is divided into blocks, and the values in a block
-    share a scale.
-
-    Parameters
-    ----------
-    bits
-        Number of bits per value.
-    rows
-        Number of rows in a block; 0 means all rows.
-    columns
-        Number of columns in a block; 0 means all columns.
-    scale_bits
-        Number of bits for the scale and the zero point of a block.
-    column_bits
-        Number of bits stored once per column.
-    matrix_bits
-        Number of bits stored once per matrix.
-    """
-
-    bits: int
-    rows: int = 0
-    columns: int = 0
-    scale_bits: float = 0
-    column_bits: int = 0
-    matrix_bits: int = 0
-
-    def bytes(self, rows: int, columns: int) -> int:
-        """Return the size of a quantised matrix, in bytes."""
-        blocks = -(-rows // (self.rows or rows)) * -(-columns // (self.columns or columns))
-        bits = rows * columns * self.bits + columns * self.column_bits + self.matrix_bits
-        return -(-(bits + round(blocks * self.scale_bits)) // 8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,26 +39,27 @@ class Storage:
     method
         Name of the quantisation method; None if nothing is quantised.
     schemes
-        Pairs of a name pattern and a quantisation scheme. The first pattern that matches a tensor's
-        name determines the scheme. ``*`` matches all names, and the scheme None leaves a tensor
-        plain.
-    roles
-        Roles of weights that may be quantised; see `Weight`.
+        Pairs of a name pattern and the formulas by which a matrix is stored. The first pattern that
+        matches a tensor's name determines the formulas. ``*`` matches all names, and None in place
+        of the formulas leaves a tensor plain.
     """
 
     value_bytes: int = 2
     kv_value_bytes: int = 2
     method: str | None = None
-    schemes: tuple[tuple[str, Scheme | None], ...] = ()
-    roles: tuple[str, ...] = ()
+    schemes: tuple[tuple[str, Formulas | None], ...] = ()
 
     def bytes(self, weight: Weight) -> int:
         """Return the size of all copies of a tensor, in bytes."""
-        schemes = self.schemes if weight.role in self.roles and len(weight.shape) == 2 else ()
+        schemes = self.schemes if len(weight.shape) == 2 else ()
         scheme = next((scheme for pattern, scheme in schemes if _names(pattern, weight.name)), None)
-        if scheme is None:
+        if scheme is None or weight.role not in scheme["roles"]:
             return weight.values * self.value_bytes
-        return weight.copies * scheme.bytes(*weight.shape)
+        height, width = weight.shape
+        key = f"bytes of {height} x {width} values"
+        if key not in scheme:
+            scheme[key] = scheme.having({"height": height, "width": width})["bytes"]
+        return weight.copies * int(scheme[key])
 
     def unmatched(self, weights: Iterable[Weight]) -> list[str]:
         """Return the patterns that match neither a weight nor the output matrix."""
@@ -118,77 +87,73 @@ def _names(pattern: str, name: str) -> bool:
     )
 
 
-def read_storage(config: Config, value_bytes: int | None) -> Storage:
-    """Return the storage formats for the given number of bytes per value, or those specified by the
-    config if the number is None.
+def read_storage(config: Config, given: Section) -> Storage:
+    """Return the storage formats for a config and for its section on quantisation, which may be
+    empty.
 
     Raises
     ------
     InvalidInput
         If the method or one of its options is unknown.
     """
-    if value_bytes is not None:
-        return Storage(value_bytes=value_bytes, kv_value_bytes=value_bytes)
-    found = config.get(QUANTISED) or config.whole.get(QUANTISED)
-    given = Section(found or {}, "quantization_config")
     method = given.get("quant_method")
-    if found and str(method) not in QUANTISATION:
-        known = ", ".join(QUANTISATION)
-        raise InvalidInput(
-            f"{given.where}quant_method: expected one of {known}, got {describe(method)};"
-            f" {BY_DTYPE}"
-        )
-    rules = [str(rule) for rule in Section(given.get("dynamic") or {}, given.path("dynamic")).data]
-    if not all(rule.startswith("-:") for rule in rules):
-        raise InvalidInput(
-            f"{given.where}dynamic: expected rules that begin with '-:' alone; {BY_DTYPE}"
-        )
-    given.data = {**given.data, "dynamic": [f"re:{rule[2:]}" for rule in rules]}
-    schemes: list[tuple[str, Scheme | None]] = [
-        (name, None) for field in TABLE["plain"]["fields"] for name in given.patterns(field)
-    ]
-    if (
-        config.choice(
-            "expert_dtype", ("fp4", "fp8"), config.type["expert_dtype"] if found else "fp8"
-        )
-        == "fp4"
-    ):
-        schemes.append(("*.experts.*", read_scheme(config, "mxfp4")))
+    groups: list[tuple[str, Section, str]] = []
+    plain = "fp8"
+    if given.data:
+        one_of(given.path("quant_method"), method, QUANTISATION)
+        groups += _groups(given, method)
+        plain = config.type["expert_dtype"]
+    if config.choice("expert_dtype", ("fp4", "fp8"), plain) == "fp4":
+        groups.insert(0, ("*.experts.*", config, "mxfp4"))
         method = method or "mxfp4"
-    if found:
-        schemes += _schemes(given, method)
     if not method:
         return Storage()
-    sizes = Formulas(given, QUANTISATION[method])
-    size, roles = sizes["kv_value_bytes"], sizes["roles"]
-    return Storage(method=method, schemes=tuple(schemes), kv_value_bytes=size, roles=roles)
-
-
-def read_scheme(section: Section, method: str) -> Scheme:
-    """Return the scheme by which a quantisation method, with the options in a section, stores a
-    matrix.
-    """
-    sizes = Formulas(section, QUANTISATION[method])
-    return Scheme(**{field.name: sizes[field.name] for field in dataclasses.fields(Scheme)})
-
-
-def _schemes(given: Section, method: str) -> list[tuple[str, Scheme]]:
-    """Return pairs of a target pattern and a scheme.
-
-    The pairs cover the targets of all groups or modules, and general patterns come last. If the
-    config has neither groups nor modules, the result is one scheme for all tensors.
-    """
-    if given.get("quant_algo") == "MIXED_PRECISION":
-        return [
-            (name, read_scheme(module, method))
-            for name, module in given.sections("quantized_layers").items()
-        ]
-    if method != "compressed-tensors" and not given.given("config_groups"):
-        return [("*", read_scheme(given, method))]
-    found = [
-        ("*" if target == "Linear" else target, read_scheme(group, "compressed-tensors"))
-        for group in given.sections("config_groups").values()
-        if group.given("weights")
-        for target in group.patterns("targets") or group.patterns("weights.targets") or ["Linear"]
+    rules = given.inside("dynamic", {}).data
+    if not all(rule.startswith("-:") for rule in rules):
+        raise InvalidInput(f"{given.path('dynamic')}: expected rules that begin with '-:' alone")
+    given.data = {**given.data, "dynamic": [f"re:{rule[2:]}" for rule in rules]}
+    schemes: list[tuple[str, Formulas | None]] = [
+        (name, None) for field in TABLE["plain"]["fields"] for name in _patterns(given, field)
     ]
-    return sorted(found, key=lambda item: item[0] == "*")
+    for pattern, section, name in sorted(groups, key=lambda group: group[0] == "*"):
+        scheme = Formulas(section, QUANTISATION[name])
+        _ = scheme["bytes"], scheme["roles"]  # rejects invalid fields, whatever the tensors are
+        schemes.append((pattern, scheme))
+    size = Formulas(given, QUANTISATION[method])["kv_value_bytes"]
+    return Storage(method=method, schemes=tuple(schemes), kv_value_bytes=size)
+
+
+def _groups(given: Section, method: str) -> Iterator[tuple[str, Section, str]]:
+    """Yield tuples (pattern, section, method): tensors whose names match the pattern are stored by
+    the method, with the options in the section.
+
+    A config without groups or modules yields one tuple for all tensors.
+    """
+    is_mixed = given.get("quant_algo") == "MIXED_PRECISION"
+    if not is_mixed and method != "compressed-tensors" and not given.given("config_groups"):
+        yield "*", given, method
+        return
+    inside = given.inside("quantized_layers" if is_mixed else "config_groups")
+    for key, value in inside.data.items():
+        group = Section(value, inside.path(key))
+        if is_mixed:
+            yield key, group, method
+        elif group.given("weights"):
+            targets = _patterns(group, "targets") or _patterns(group, "weights.targets")
+            for target in targets or ["Linear"]:
+                yield "*" if target == "Linear" else target, group, "compressed-tensors"
+
+
+def _patterns(section: Section, name: str) -> list[str]:
+    """Return a list field whose entries are names or regular expressions; the latter begin with
+    ``re:``.
+    """
+    found = sequence(section.path(name), section.get(name) or [])
+    for item in found:
+        try:
+            re.compile(item[3:] if item.startswith("re:") else "")
+        except (AttributeError, re.error):
+            raise InvalidInput(
+                f"{section.path(name)}: expected names or patterns, got {describe(item)}"
+            ) from None
+    return found

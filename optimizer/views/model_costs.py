@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from specopt.console.terminal import Console, line, table, title
-from specopt.instances.checkpoints.layers import Part
 from specopt.instances.checkpoints.model_config import ModelConfig
+from specopt.instances.checkpoints.parts import Part
 from specopt.models.fields import dump
 
 LABELS = {
@@ -101,9 +101,10 @@ def _exact_costs(part: Part, *, flops: bool = True) -> dict[str, Any]:
     found = {
         NAMES.get(name, name): getattr(part, name) if name in shown else None for name in QUANTITIES
     }
-    if found["reads"] is not None:
-        experts = [dump(group) for group in part.reads.experts]
-        found["reads"] = {"dense_bytes": part.reads.dense_bytes, "experts": experts}
+    reads = found["reads"]
+    if reads is not None:
+        experts = [dump(group) for group in reads.experts]
+        found["reads"] = {"dense_bytes": reads.dense_bytes, "experts": experts}
     return found
 
 

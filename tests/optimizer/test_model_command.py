@@ -158,10 +158,10 @@ def test_refusals(
 
 
 def test_file_names_need_not_be_text(tmp_path: Path, cli: CommandLine) -> None:
-    """Tests that a file whose name is not UTF-8 is read, and its name shown as far as it goes."""
+    """Tests that a file whose name is not UTF-8 is read, and that its name is shown escaped."""
     path = tmp_path / os.fsdecode(b"tiny-\xff.json")
     path.write_text(json.dumps(TINY_LLAMA))
-    assert "tiny-?: 1,100,048,384 parameters" in cli(f"model {path}").out
+    assert r"tiny-\udcff: 1,100,048,384 parameters" in cli(f"model {path}").out
 
 
 def test_experts_and_heads(tmp_path: Path, cli: CommandLine) -> None:

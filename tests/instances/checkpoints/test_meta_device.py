@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from helpers.model_cases import SMALL
 
-from specopt.instances.checkpoints.fields import MODEL_TYPES
+from specopt.instances.checkpoints.config import MODEL_TYPES
 from specopt.instances.checkpoints.model_config import parse_model_config
 from specopt.models.errors import InvalidInput
 

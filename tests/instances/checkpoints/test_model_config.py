@@ -159,16 +159,16 @@ def test_unknown_dtypes_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"", "expected a JSON document"),
-        (b"{", "expected a JSON document"),
-        (b"\xff\xfe{\x00}\x00", "expected a JSON document in UTF-8"),
-        (b"[" * 100_000, "expected a JSON document"),
-        (b'{"hidden_size": ' + b"9" * 5000 + b"}", "expected a JSON document"),
+        (b"", r"the top level: expected an object, got \[\]"),
+        (b"{}\n{}", r"expected an object, got \[{}, {}\]"),
+        (b"{", "expected JSON"),
+        (b"\xff\xfe{\x00}\x00", "expected text in UTF-8"),
+        (b"[" * 100_000, "expected JSON"),
+        (b'{"hidden_size": ' + b"9" * 5000 + b"}", "expected JSON"),
         (b'{"hidden_size": 1, "hidden_size": 2}', "field 'hidden_size' appears twice"),
         (b"[]", "the top level: expected an object"),
-        (b" " * (4 * 2**20 + 1), "the file is larger than 4 MiB; remove unneeded parts"),
     ],
-    ids=["empty", "half", "utf-16", "deep", "huge", "twice", "array", "large"],
+    ids=["empty", "lines", "half", "utf-16", "deep", "huge", "twice", "array"],
 )
 def test_files_that_are_no_configs(tmp_path: Path, raw: bytes, message: str) -> None:
     """Tests that such a file is refused with its name."""

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from helpers.model_cases import PUBLISHED, SMALL
 
+from specopt.instances.checkpoints.config import QUANTISATION, Formulas, Section
 from specopt.instances.checkpoints.model_config import (
     ModelConfig,
     parse_model_config,
     read_model_config,
 )
-from specopt.instances.checkpoints.quantisation import Scheme
 from specopt.models.errors import InvalidInput
 
 GPT_OSS_20B = PUBLISHED["gpt-oss-20b"]
@@ -208,8 +208,10 @@ def test_blocks_cover_the_matrix() -> None:
     """Tests that a matrix has a scale for every block that it touches, and bytes for every
     value.
     """
-    scheme = Scheme(bits=4, rows=128, columns=128, scale_bits=16)
-    assert scheme.bytes(129, 257) == 129 * 257 // 2 + 1 + 2 * 3 * 2
+    scheme = Formulas(Section({}), QUANTISATION["fp8"]).having(
+        {"bits": 4, "rows": 128, "columns": 128, "scale_bits": 16, "height": 129, "width": 257}
+    )
+    assert scheme["bytes"] == 129 * 257 // 2 + 1 + 2 * 3 * 2
 
 
 FIELD = Path(__file__).parents[2] / "data" / "field"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import json
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import model_cases
 from helpers.command_line import CommandLine
 from hypothesis import given
 from hypothesis import strategies as st
@@ -247,7 +247,7 @@ def test_weights_that_do_not_fit() -> None:
 
 def test_what_no_cost_model_describes_is_refused_first() -> None:
     """Tests that nothing is timed before a model is refused that has no operations to count."""
-    timer, sparse = FakeTimer(), dataclasses.replace(TINY, dense=None)
+    timer, sparse = FakeTimer(), parse_model_config(model_cases.SMALL["mixtral"])
     with pytest.raises(Unsupported, match="count tokens instead"):
         measure_with(timer, [TINY, sparse], SMALL)
     assert timer.timed == []
