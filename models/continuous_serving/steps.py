@@ -384,7 +384,7 @@ class _Run:
         after another task has become ready.
         """
         earlier = (self.clock + ends) * (1 + ROUNDING) < self.next_ready
-        return min(np.count_nonzero(earlier) + 1, len(ends))
+        return min(int(np.count_nonzero(earlier)) + 1, len(ends))
 
     def _check_memory(
         self,
