@@ -1,4 +1,4 @@
-"""Write docs/questions.md, which contains operators' questions, each with a command and its output."""
+"""Write docs/questions.md: questions of operators, each with a command and its output."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ QUESTIONS = (
         ("Capacity",),
     ),
     (
-        "How many requests can be served if the 99th percentile must meet this target?",
+        "How many requests get a token every 30 ms at the 99th percentile?",
         f"tune {LATENCY} --tpot 30@p99",
         ("Capacity",),
     ),
     (
-        "How many requests also get their first token within half a second?",
+        "How many requests get a token every 30 ms, and the first within half a second?",
         f"tune {LATENCY} --tpot 30 --ttft 500",
         ("Drafter", "Capacity"),
     ),
