@@ -51,7 +51,7 @@ class Family:
 
     @property
     def plain(self) -> dict[str, type[Any]]:
-        """Type of each parameter that can be given as text, except the seed."""
+        """Type of each parameter whose value can be written as a plain string, except the seed."""
         return {
             name: type(value)
             for name, value in self.defaults.items()

@@ -43,7 +43,10 @@ def _rounded(value: Any) -> Any:
 
 
 def _row(row: list[float]) -> list[float]:
-    """Round a row to six decimals. The largest entry absorbs the rounding error of the sum."""
+    """Round a row of a transition matrix to six decimals.
+
+    The largest entry absorbs the rounding error of the sum.
+    """
     whole = np.round(np.array(row) * 10**DIGITS).astype(np.int64)
     whole[int(np.argmax(whole))] += 10**DIGITS - int(whole.sum())
     return [int(part) / 10**DIGITS for part in whole]

@@ -1,4 +1,4 @@
-"""Expected number of tokens per speculation round and of rounds per response (paper 1, Eq. 7-8)."""
+"""Expected tokens per speculation round and expected rounds per response (paper 1, Eq. 7-8)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from specopt.models.fields import Floats, Ints
 
 
 def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) -> float:
-    """Return the mean number of output tokens per decoding step, including the server's own token
-    (Eq. 7).
+    """Return the mean number of output tokens per decoding step (Eq. 7).
+
+    The mean includes the one token that the verify model adds in each step.
 
     Parameters
     ----------
@@ -42,10 +43,10 @@ def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) ->
 def bisected(
     is_below: Callable[[float], bool], low: float = 0.0, high: float = 1.0, halvings: int = 60
 ) -> float:
-    """Return, rounded up, the argument at which a monotone condition changes from true to false.
+    """Find by bisection the argument at which `is_below` changes from true to false.
 
-    If the condition does not change between `low` and `high`, return the nearer end of the
-    interval.
+    The condition must be monotone. The result is the upper end of the last interval. If the
+    condition is the same at `low` and `high`, the result is the nearer end of the interval.
 
     Examples
     --------
@@ -61,8 +62,10 @@ def bisected(
 def rate_that_yields(
     tokens_per_step: float, speculation_length: int, low: float = 1e-9, high: float = 1.0 - 1e-9
 ) -> float:
-    """Return the acceptance rate between `low` and `high` at which a step yields `tokens_per_step`
-    tokens (Eq. 7). If there is no such rate, return the nearer end of the interval.
+    """Return the acceptance rate at which a step yields `tokens_per_step` tokens (Eq. 7).
+
+    The rate is searched between `low` and `high`. If there is no such rate, return the nearer end
+    of the interval.
 
     Examples
     --------
@@ -77,10 +80,10 @@ def rate_that_yields(
 
 
 def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
-    """Return mu = (1 - a^(S+1)) / (1 - a) for arrays of acceptance rates a and numbers of draft
-    tokens S (paper 5).
+    """Return the expected number of tokens per round, mu = (1 - a^(S+1)) / (1 - a) (paper 5).
 
-    The formula keeps all digits for acceptance rates near 1.
+    The acceptance rates a and the numbers of draft tokens S are arrays. The result is accurate even
+    if a is close to 1.
 
     Parameters
     ----------
@@ -102,11 +105,11 @@ def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
 
 
 def decoding_steps(output_tokens: float, tokens_per_step: float) -> int:
-    """Return the number of decoding steps that a response takes: its output tokens divided by the
-    tokens per step, rounded up (Eq. 8).
+    """Return the number of decoding steps in a response (Eq. 8).
 
-    A quotient within 1e-12 (relative) of an integer counts as that integer, so that the rounding of
-    a division does not add a step.
+    The result is the number of output tokens divided by the tokens per step, rounded up. A quotient
+    within a relative distance of 1e-12 of an integer counts as that integer. Otherwise, a rounding
+    error in the division could add a step.
 
     Examples
     --------
@@ -121,7 +124,7 @@ def decoding_steps(output_tokens: float, tokens_per_step: float) -> int:
 
 
 def all_decoding_steps(output_tokens: Ints | Floats, tokens_per_step: Floats | float) -> Ints:
-    """Return the number of decoding steps for each response, like `decoding_steps` for arrays."""
+    """Return the number of decoding steps in each response: `decoding_steps` for arrays."""
     quotient = output_tokens / tokens_per_step
     nearest = np.rint(quotient)
     found = np.where(
@@ -131,15 +134,15 @@ def all_decoding_steps(output_tokens: Ints | Floats, tokens_per_step: Floats | f
 
 
 NEVER = 1e-18
-"""Tail probabilities of the number of rounds are ignored below this value. A larger value shortens
-the arrays of `round_tails`.
+"""`round_tails` stops at the first tail probability at or below this value. A larger value shortens
+the arrays that the function returns.
 """
 
 
 @lru_cache(maxsize=1024)
 def round_tails(output_tokens: int, acceptance_rate: float, speculation_length: int) -> Floats:
-    """Return the probabilities that a response takes more than 0, 1, ... rounds, assuming that
-    draft tokens are accepted independently.
+    """Return the probabilities that a response requires more than 0, 1, 2, ... rounds. Draft tokens
+    are assumed to be accepted independently.
     """
     accepted = acceptance_rate ** np.arange(speculation_length + 1.0)
     gains = np.append(0.0, -np.diff(accepted, append=0.0))  # probabilities of 0, ..., l + 1 tokens
@@ -151,8 +154,9 @@ def round_tails(output_tokens: int, acceptance_rate: float, speculation_length: 
 
 
 def slowest_rounds(responses: Iterable[tuple[int, float]], speculation_length: int) -> int:
-    """Return the expected number of rounds until the slowest of several responses finishes,
-    rounded up as in `decoding_steps`.
+    """Return the expected number of rounds until the slowest of several responses finishes.
+
+    The expectation is rounded up as in `decoding_steps`.
 
     Parameters
     ----------

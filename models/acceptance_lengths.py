@@ -1,9 +1,10 @@
 """Acceptance as a function of draft length: the mean number of tokens per step at each length K.
 
 A drafter that fills a whole block in one pass may have lower acceptance at every position of a
-longer block. Rates by position then cannot describe all lengths, and the mean acceptance length
-AL(K) may even decrease from one K to the next. The measurement is a table of AL(K), including the
-engine's own token. The table does not determine the means for other lengths.
+longer block. One acceptance rate per position then cannot describe all lengths, and the mean
+acceptance length AL(K) may even decrease from one K to the next. Measurements are therefore stored
+as a table of AL(K), which includes the token that the verifier adds in each step. The table does
+not determine the means for other lengths.
 """
 
 from __future__ import annotations
@@ -23,24 +24,26 @@ MAX_LENGTH = 1_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AcceptanceLengths(Immutable):
-    """Mean number of tokens per step by draft length, including the server's own token.
+    """Mean number of tokens per step at each measured draft length.
+
+    The mean includes the token that the server adds in each step.
 
     Parameters
     ----------
     lengths
         Measured draft lengths K >= 1, in increasing order.
     tokens
-        Mean acceptance length AL(K) for each K, from 1 to 1 + K.
+        Mean acceptance length AL(K) for each K, at least 1 and at most 1 + K.
     lower
-        Lower confidence limit of the mean for each K; the mean itself if no limit is known.
+        Lower confidence limit for the mean at each K. If no limit is known, this is the mean.
     upper
-        Upper confidence limit of the mean for each K; the mean itself if no limit is known.
+        Upper confidence limit for the mean at each K. If no limit is known, this is the mean.
     level
-        Confidence level of the limits.
+        Confidence level of `lower` and `upper`.
     extrapolate
-        Whether means are also computed for lengths between and beyond the measured lengths.
+        Whether to estimate means for lengths between and beyond the measured lengths.
     notes
-        Notes that are shown to the user.
+        Remarks about the measurements that are shown to the user.
     """
 
     lengths: tuple[int, ...]
@@ -73,7 +76,7 @@ class AcceptanceLengths(Immutable):
     @classmethod
     def exactly(cls, tokens: dict[int, float], notes: tuple[str, ...] = ()) -> Self:
         """Build the object from the mean at each draft length, without confidence limits. If a
-        longer draft has a lower mean, add a note.
+        longer draft has a lower mean, add a note that says so.
         """
         lengths = tuple(sorted(tokens))
         means = np.array([tokens[length] for length in lengths])
@@ -94,8 +97,8 @@ class AcceptanceLengths(Immutable):
 
     @property
     def max_drafts(self) -> int | None:
-        """Largest K such that the means of all draft lengths from 1 to K are known, or None if
-        means are extrapolated.
+        """Largest K such that the means for all draft lengths from 1 to K are known. None means
+        that means are extrapolated to all draft lengths.
         """
         if self.extrapolate:
             return None
@@ -104,22 +107,22 @@ class AcceptanceLengths(Immutable):
 
     @property
     def has_limits(self) -> bool:
-        """Whether the confidence limits differ from the means."""
+        """Whether any confidence limit differs from the corresponding mean."""
         return bool((self.lower < self.upper).any())
 
     def expected_tokens(self, longest: int, which: str = "rates") -> Floats:
-        """Return the mean number of tokens per step with 0, 1, ..., `longest` draft tokens,
-        including the server's own token.
+        """Return the mean number of tokens per step for drafts of 0, 1, ..., `longest` tokens.
 
-        Between measured lengths, the mean is interpolated linearly. Beyond the last measured
-        length, the gain of each further token is its predecessor's gain times the last measured
-        ratio of gains. The lower limit assumes a gain of 0 there, and the upper limit assumes that
-        the last measured gain continues.
+        The means include the token that the server adds in each step. Between measured lengths,
+        the mean is interpolated linearly. Beyond the longest measured length, each additional draft
+        token adds its predecessor's gain times the last measured ratio of successive gains. For
+        these lengths, the lower limit assumes a gain of 0, and the upper limit assumes that the
+        last measured gain continues.
 
         Parameters
         ----------
         longest
-            Longest draft.
+            Maximum draft length.
         which
             ``"rates"`` for the means; ``"lower"`` or ``"upper"`` for a confidence limit.
 
@@ -150,7 +153,9 @@ class AcceptanceLengths(Immutable):
         return np.asarray(tokens, np.float64)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the means as JSON-like data that the reader accepts."""
+        """Return the means and limits as JSON-like data that the reader for acceptance files
+        accepts.
+        """
         data: dict[str, Any] = {
             name: {
                 str(length): value
@@ -169,6 +174,6 @@ class AcceptanceLengths(Immutable):
 
 
 Acceptance = PositionAcceptance | AcceptanceLengths
-"""Acceptance by position, or by draft length if it depends on the draft length. Both classes have a
-method `expected_tokens`.
+"""A measured acceptance model, which stores rates by draft position or means by draft length. Both
+classes have a method `expected_tokens`.
 """

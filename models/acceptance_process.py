@@ -22,14 +22,15 @@ MAX_MODES = 5000
 
 @dataclass(frozen=True, eq=False)
 class AcceptanceProcess(Immutable):
-    """The acceptance rates of N clients in every round. Use the constructors `fixed`, `drifting`
-    and `switching`.
+    """A process that describes the acceptance rates of N clients in every round.
+
+    Use the constructors `fixed`, `drifting` and `switching` to build a process.
 
     Parameters
     ----------
     rates
         Acceptance rates in [0, 1), shape (P, R, N): entry (p, r, i) is the rate of client i in
-        regime r during round p. After P rounds, the path starts again.
+        regime r during round p. After P rounds, the rates repeat from the first round.
     transition
         Probabilities of a client's next regime (column) given its current regime (row), shape
         (R, R). Every client switches independently.
@@ -87,16 +88,17 @@ class AcceptanceProcess(Immutable):
 
     @classmethod
     def switching(cls, regimes: Sequence[ArrayLike], mean_rounds: float) -> Self:
-        """Return a process in which each client switches between regimes independently. The number
-        of rounds between two switches is geometrically distributed.
+        """Return a process in which each client switches between regimes independently.
+
+        The number of rounds between two switches is geometrically distributed.
 
         Parameters
         ----------
         regimes
-            Rates of all clients in each of at least two regimes. A client that switches enters each
-            of the other regimes with the same probability.
+            Acceptance rates of all clients in each regime. At least two regimes are required. A
+            client that switches enters each of the other regimes with the same probability.
         mean_rounds
-            Mean number of rounds between a client's switches, at least 1.
+            Mean number of rounds between two switches of a client, at least 1.
         """
         rates = array("regimes", regimes, 2)
         count = len(rates)
@@ -121,7 +123,8 @@ class AcceptanceProcess(Immutable):
     def regime_shares(self) -> Floats:
         """Long-run share of rounds that a client spends in each regime.
 
-        If there are several recurrent classes, the client is equally likely to be in each class.
+        If the Markov chain has several recurrent classes, the client is assumed to be equally
+        likely to end in each class.
         """
         classes = recurrent_classes(self.transition)
         shares: Floats = np.mean(
@@ -130,15 +133,21 @@ class AcceptanceProcess(Immutable):
         return shares
 
     def modes(self, path_points: int = 500) -> tuple[Floats, Floats]:
-        """Return the rates of all clients in every joint mode, shape (M, N), and the long-run share
-        of rounds in each mode.
+        """Return the joint modes of all clients and the long-run frequency of each mode.
 
-        A joint mode is a round of the path together with a regime for each client.
+        A joint mode is a combination of one of the P rounds in `rates` and a regime for each
+        client.
 
         Parameters
         ----------
         path_points
-            Maximum number of rounds used to represent a drifting path.
+            Maximum number of rounds used to represent drifting rates.
+
+        Returns
+        -------
+        tuple
+            Rates of all clients in every mode, shape (M, N), and the long-run share of rounds that
+            is spent in each mode, shape (M,).
 
         Raises
         ------

@@ -1,8 +1,8 @@
-"""Checks for single arguments. Each check returns the value or raises `InvalidInput` with the
-message "name: expected ..., got ...".
+"""Functions that check single arguments.
 
-NumPy scalars are accepted in the same way as Python numbers. Booleans and NaN are not accepted as
-numbers.
+Each function returns the checked value or raises `InvalidInput` with the message "name: expected
+..., got ...". NumPy scalars are accepted in the same way as Python numbers. Booleans and NaN are
+not accepted as numbers.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from specopt.models.fields import MAX_TOKENS, Floats, describe, frozen, is_unico
 T = TypeVar("T")
 
 LARGEST = 1e100
-"""Programs that run next to a server accept times, durations and sizes up to this value, so that
-small multiples and sums of them stay finite.
+"""Maximum value of times, durations and sizes that are passed to controllers running alongside a
+server. Small multiples and sums of such values are still finite.
 """
 
 Key = str | int
-"""The name of a client, a request or a task: a string or an integer, but not a Boolean."""
+"""Type of the identifier of a client, a request or a task: a string or an integer. Booleans are not
+allowed.
+"""
 
 
 def integer(name: str, value: object, low: int, high: int | None = None) -> int:
-    """Return the value if it is an integer from `low` to `high`; None means no upper limit.
+    """Return the value if it is an integer from `low` to `high`, and raise an error otherwise.
 
-    An upper limit of MAX_TOKENS or more only guards against typing errors. The message mentions
-    such a limit only if the value exceeds the limit.
+    If `high` is None, there is no upper limit. A limit of MAX_TOKENS or more only guards against
+    typos, so the error message mentions such a limit only if the value exceeds the limit.
 
     Examples
     --------
@@ -58,11 +60,11 @@ def number(
     above: float | None = None,
     below: float | None = None,
 ) -> float:
-    """Return the value if it is a finite number from `low` to `high`; `above` and `below` are
-    exclusive limits.
+    """Return the value if it is a finite number from `low` to `high`, and raise an error otherwise.
 
-    An upper limit of LARGEST or more only guards against overflow. The message mentions such a
-    limit only if the value exceeds the limit.
+    `above` and `below` are exclusive limits that replace `low` and `high`. An upper limit of
+    LARGEST or more only guards against overflow, so the error message mentions such a limit only if
+    the value exceeds the limit.
 
     Examples
     --------
@@ -93,13 +95,14 @@ def number(
 
 
 def positive(name: str, value: object) -> float:
-    """Return the value if it is a finite number > 0."""
+    """Return the value if it is a finite number > 0, and raise an error otherwise."""
     return number(name, value, above=0)
 
 
 def key_of(name: str, value: object) -> Key:
-    """Return the value if it can identify a client, request or task: a string, or an integer of at
-    most 128 bits.
+    """Return the value if it can identify a client, request or task, and raise an error otherwise.
+
+    Valid identifiers are integers of at most 128 bits, and strings that UTF-8 can encode.
 
     Examples
     --------
@@ -118,7 +121,9 @@ def key_of(name: str, value: object) -> Key:
 
 
 def sequence(name: str, value: object, size: int | None = None) -> list[Any]:
-    """Return the entries of a list or an array that has the given size; None means any size."""
+    """Return the entries of a list or an array, and raise an error if it does not have `size`
+    entries. If `size` is None, any number of entries is valid.
+    """
     listed = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
     good = listed or getattr(value, "ndim", 0) > 0
     word = "a list" if size is None else f"{size} entries"
@@ -131,13 +136,15 @@ def sequence(name: str, value: object, size: int | None = None) -> list[Any]:
 
 
 MAX_LISTED = 20
-"""Maximum number of choices that a message lists. If there are more, the message contains only
-their number and a similar name.
+"""Maximum number of choices that an error message lists. If there are more choices, the message
+states only how many there are. In both cases, the message suggests a similar name if there is one.
 """
 
 
 def one_of(name: str, value: object, choices: Iterable[T]) -> T:
-    """Return the choice that equals the value and has the same type."""
+    """Return the choice that has the same value and type as `value`, and raise an error if there is
+    no such choice.
+    """
     known = tuple(choices)
     for choice in known:
         both_text = isinstance(choice, str) and isinstance(value, str)
@@ -157,8 +164,10 @@ def array(
     high: float = math.inf,
     items: str = "finite numbers",
 ) -> Floats:
-    """Return values as a read-only, nonempty array if all of them are finite numbers from `low` to
-    `high`. Error messages refer to the values as `items`.
+    """Convert values to a read-only array, and check the number of dimensions and the entries.
+
+    The array must not be empty, and all entries must be finite numbers from `low` to `high`. Error
+    messages refer to the entries as `items`.
 
     Examples
     --------
@@ -177,7 +186,9 @@ def array(
 
 
 def only_fields(data: Mapping[str, Any], known: Collection[str], where: str) -> None:
-    """Reject unknown fields in JSON-like data."""
+    """Raise an error if JSON-like data contains a field that is not in `known`. The message begins
+    with `where` and lists the known fields.
+    """
     unknown = sorted(str(key) for key in set(data) - set(known))
     if unknown:
         meant = did_you_mean(unknown[0], known)
@@ -187,20 +198,22 @@ def only_fields(data: Mapping[str, Any], known: Collection[str], where: str) -> 
 
 
 def boolean(name: str, value: object) -> bool:
-    """Return the value as a Python Boolean; NumPy Booleans are accepted too."""
+    """Return the value as a Python Boolean, and raise an error if it is not a Boolean. NumPy
+    Booleans are accepted as well.
+    """
     if not isinstance(value, (bool, np.bool_)):
         raise InvalidInput(f"{name}: expected true or false, got {describe(value)}")
     return bool(value)
 
 
 def random_generator(seed: object) -> np.random.Generator:
-    """Return NumPy's default generator for a seed >= 0."""
+    """Return NumPy's default random generator, seeded with an integer >= 0."""
     return np.random.default_rng(integer("seed", seed, 0))
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a Python or NumPy real number. Booleans do not count as numbers,
-    but NaN and infinity do.
+    """Return whether a value is a Python or NumPy real number. NaN and infinity count as numbers,
+    but Booleans do not.
     """
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 

@@ -1,7 +1,7 @@
-"""Digests of source code, and a text that describes classes.
+"""Functions that compute identifiers for code, so that changes to the code can be detected.
 
-The text covers the code of the classes, the code that the classes call, and the constants that
-they read.
+Source files are identified by a digest. Classes are identified by a string that depends on their
+code, the functions that they call, and the constants that they read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ import msgspec
 
 
 def digest_of(sources: Mapping[str, bytes]) -> str:
-    """Return a short digest of named sources. The order of the sources does not matter."""
+    """Return a short hexadecimal digest of source files, given as a mapping from names to contents.
+    The order of the files does not matter.
+    """
     whole = hashlib.sha256()
     for name in sorted(sources):
         whole.update(f"{name} {len(sources[name])}\n".encode() + sources[name])
@@ -24,8 +26,10 @@ def digest_of(sources: Mapping[str, bytes]) -> str:
 
 
 def text_of(classes: Iterable[type[Any]]) -> str:
-    """Return a text that describes classes, which need not be defined in files. The text is the
-    same in every process that uses the same Python version.
+    """Return a string that describes the code of classes, so that changes can be detected.
+
+    The classes need not be defined in files. The string is the same in every process that uses the
+    same Python version.
     """
     found: list[tuple[str, str]] = []
     seen: set[Any] = set()
@@ -76,7 +80,7 @@ def text_of(classes: Iterable[type[Any]]) -> str:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield a code object and the code objects of the functions nested in it."""
+    """Yield a code object and the code objects of all functions nested inside it."""
     yield code
     for part in code.co_consts:
         if isinstance(part, CodeType):

@@ -1,9 +1,8 @@
-"""Decoder shapes and the resulting costs: parameters, floating-point operations and KV cache
-(paper 1, Eq. 9-14).
+"""Shapes of decoder models and their costs in parameters, floating-point operations and KV cache.
 
-A forward pass over m new tokens, with a total length of t cached and new tokens, costs
-``flops_per_token * m + flops_per_token_pair * m * t + flops_per_logit * logits`` operations in both
-cost models:
+The costs follow paper 1, Eq. 9-14. A forward pass over m new tokens, with a total of t cached and
+new tokens, costs ``flops_per_token * m + flops_per_token_pair * m * t + flops_per_logit * logits``
+operations in both cost models:
 
 * `PaperDecoder` counts 4 h1^2 + 2 h1 h2 weights per layer, as paper 1 does, without a gate matrix,
   grouped heads, embeddings or an output head.
@@ -30,9 +29,9 @@ class PaperDecoder(Checked):
     hidden
         Hidden dimension h1.
     ffn
-        Dimension h2 of the feed-forward network.
+        Inner dimension h2 of the feed-forward network.
     name
-        Label of the model.
+        Name of the model, used only as a label.
 
     Examples
     --------
@@ -62,52 +61,58 @@ class PaperDecoder(Checked):
 
     @property
     def flops_per_token(self) -> int:
-        """Operations per new token, excluding attention scores: 4 J h1 (2 h1 + h2) (Eq. 11-12)."""
+        """Floating-point operations per new token, excluding attention scores:
+        4 J h1 (2 h1 + h2) (Eq. 11-12).
+        """
         return 4 * self.layers * self.hidden * (2 * self.hidden + self.ffn)
 
     @property
     def flops_per_token_pair(self) -> int:
-        """Attention operations per pair of a new token and an attended token: 4 J h1 (Eq.
-        11-12).
+        """Floating-point operations for attention per pair of a new token and an attended token:
+        4 J h1 (Eq. 11-12).
         """
         return 4 * self.layers * self.hidden
 
     @property
     def flops_per_logit(self) -> int:
-        """Operations of the output head per position; always 0, because the paper ignores them."""
+        """Floating-point operations of the output head per position. The value is always 0, because
+        the paper ignores the output head.
+        """
         return 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExactDecoder:
-    """A dense decoder whose costs include grouped heads, gate, embeddings and output head.
+    """A dense decoder whose costs are computed from its actual matrices.
+
+    The costs account for grouped heads, gate matrices, embeddings and the output head.
 
     Parameters
     ----------
     cost
-        Cost model; always "exact", which distinguishes the JSON form from that of `PaperDecoder`.
+        Cost model, always "exact". In JSON, this field distinguishes the class from `PaperDecoder`.
     layers
         Number of decoder blocks.
     hidden
         Hidden dimension of the model.
     ffn
-        Dimension of the feed-forward network.
+        Inner dimension of the feed-forward network.
     heads
         Number of query heads.
     kv_heads
         Number of key/value heads.
     head_dim
-        Dimension of each head; heads x head_dim may differ from hidden.
+        Dimension of each head. The product of `heads` and `head_dim` may differ from `hidden`.
     gated
         Whether the feed-forward network has a gate matrix (three matrices instead of two).
     vocabulary
-        Number of tokens that the output head scores.
+        Number of tokens in the vocabulary.
     tied
         Whether the input and output embeddings share one matrix.
     bytes_per_value
         Number of bytes per weight and per cached value.
     name
-        Label of the model.
+        Name of the model, used only as a label.
     """
 
     mark: ClassVar[str] = "cost"
@@ -134,14 +139,16 @@ class ExactDecoder:
 
     @property
     def weights_per_layer(self) -> int:
-        """Number of weights per layer, in attention projections and the feed-forward network."""
+        """Number of weights in the attention projections and the feed-forward network of each
+        layer.
+        """
         attention = self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
         return attention + (3 if self.gated else 2) * self.hidden * self.ffn
 
     @property
     def parameter_count(self) -> int:
-        """Total number of weights in all matrices, without biases and norms. Tied embeddings are
-        counted once.
+        """Total number of weights in all matrices. Biases and normalisation weights are ignored,
+        and tied embeddings are counted once.
         """
         return (
             self.layers * self.weights_per_layer
@@ -155,22 +162,24 @@ class ExactDecoder:
 
     @property
     def kv_bytes_per_token(self) -> int:
-        """Size of the KV cache per token in bytes: keys and values of every layer and KV head."""
+        """Size of the KV cache per token in bytes, for the keys and values in all layers and KV
+        heads.
+        """
         return 2 * self.layers * self.kv_heads * self.head_dim * self.bytes_per_value
 
     @property
     def flops_per_token(self) -> int:
-        """Operations per new token, excluding attention scores and the output head."""
+        """Floating-point operations per new token, without attention scores and output head."""
         return 2 * self.layers * self.weights_per_layer
 
     @property
     def flops_per_token_pair(self) -> int:
-        """Attention operations per pair of a new token and an attended token."""
+        """Floating-point operations for attention per pair of a new token and an attended token."""
         return 4 * self.layers * self.heads * self.head_dim
 
     @property
     def flops_per_logit(self) -> int:
-        """Operations of the output head per position."""
+        """Floating-point operations of the output head per position."""
         return 2 * self.hidden * self.vocabulary
 
 

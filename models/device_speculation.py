@@ -1,9 +1,10 @@
 """Speculative drafting on a device while the cloud verifies the previous draft (paper 4).
 
-While the cloud verifies, the device continues drafting from the top-k candidates for the token that
-may be corrected. Eq. 6 determines the number of drafting steps that the device can complete.
+While the cloud verifies a draft, the device continues drafting from the top-k candidates for the
+token that the cloud may correct. Eq. 6 determines how many drafting steps the device can complete
+in this time.
 
-In Eq. 6, mu_i is the number of draft tokens; in Eq. 1, mu^t is the number of tokens in a batch.
+In Eq. 6, mu_i is the number of draft tokens. In Eq. 1, mu^t is the number of tokens in a batch.
 """
 
 from __future__ import annotations
@@ -23,23 +24,24 @@ def parallel_steps(
     cloud_seconds: float,
     draft_seconds: float,
 ) -> int:
-    """Return lambda of Eq. 6: the number of drafting steps that a device can complete while the
-    cloud verifies. Requests are assumed not to wait in the cloud.
+    """Return the number lambda of drafting steps that a device can complete during verification.
+
+    The number follows Eq. 6. Requests are assumed not to queue in the cloud.
 
     Parameters
     ----------
     draft_tokens
         Number mu_i of tokens in the draft that is being verified.
     bytes_per_token
-        Number A of bytes that are transferred per token.
+        Number A of bytes transferred per token in each direction.
     uplink_bytes_per_second
-        Uplink rate beta_up.
+        Uplink rate beta_up, in bytes per second.
     downlink_bytes_per_second
-        Downlink rate beta_down.
+        Downlink rate beta_down, in bytes per second.
     cloud_seconds
-        Cloud delay g(mu).
+        Delay g(mu) in the cloud, in seconds.
     draft_seconds
-        Drafting time gamma per step.
+        Duration gamma of a drafting step, in seconds.
 
     Examples
     --------

@@ -1,28 +1,28 @@
-"""Bounds on the share of drafts that reach each position, derived only from an engine's totals.
+"""Bounds on the share of drafts that reach each position, computed from an engine's totals.
 
 An engine that varies its draft length counts D drafts, T drafted tokens, and A_j tokens accepted at
-position j <= J. Let n_j be the number of drafts with at least j tokens (n_1 = D), and let q_j = n_j
-/ n_(j-1) in [0, 1]. The hazard h_j of position j is the probability that its token is accepted,
-given that the token was drafted and all its predecessors were accepted. Draft lengths are assumed
-to be independent of the tokens; for example, they may depend on the batch size. Of the drafts whose
-first j - 1 tokens were accepted, a share q_j then has a token at position j. Therefore A_j /
-A_(j-1) measures p_j = q_j h_j, and the hazard is h_j = p_j / q_j.
+position j <= J. Let n_j be the number of drafts with at least j tokens, so that n_1 = D, and let
+q_j = n_j / n_(j-1) in [0, 1]. The *hazard* h_j of position j is the probability that the token at
+this position is accepted, given that it was drafted and all its predecessors were accepted. Draft
+lengths are assumed to be independent of the tokens. For example, they may depend on the batch size.
+Of the drafts whose first j - 1 tokens were accepted, a share q_j then has a token at position j.
+Therefore A_j / A_(j-1) measures p_j = q_j h_j, and the hazard is h_j = p_j / q_j.
 
 *Bounds on q.* The totals satisfy T / D = n_1 / D + ... + n_J / D = 1 + q_2 + q_2 q_3 + ... + q_2
 ... q_J =: f(q). Moreover, h_j <= 1 implies p_j <= q_j <= 1. These intervals form a box, in which f
 is continuous and increases with every q_j. A value of q_j therefore belongs to a solution of f(q) =
-T / D in the box under two conditions. First, f is at most T / D if all other shares are at their
-lower bounds. Second, f is at least T / D if all other shares are 1. The intermediate value theorem
-proves that these conditions are sufficient, because the box is connected. The first condition
-limits q_j from above, and the second limits q_j from below. Because f is linear in each q_j, both
-bounds are quotients. The bounds are sharp.
+T / D in the box exactly under two conditions. First, f is at most T / D if all other shares are at
+their lower bounds. Second, f is at least T / D if all other shares are 1. The intermediate value
+theorem proves that these conditions are sufficient, because the box is connected. The first
+condition bounds q_j from above, and the second bounds q_j from below. Because f is linear in each
+q_j, both bounds are quotients. The bounds are sharp.
 
 *Bounds on yields.* A_j / D measures P_j = x_j S_j with x_j = n_j / D and S_j = h_1 ... h_j. A step
 with K draft tokens yields 1 + S_1 + ... + S_K = 1 + P_1 / x_1 + ... + P_K / x_K tokens. This yield
-is convex in x, and the possible x form a polytope. Tangents and a linear program therefore bound
-the minimum yield from below, and the bound is tight where the tangents are dense. Because the x_j
-sum to T / D, they cannot all be large simultaneously. The bounds on yields are therefore much
-tighter than the product of the smallest hazards.
+is convex in x, and the possible vectors x form a polytope. A linear program with tangents of the
+yield therefore bounds the minimum yield from below, and the bound is tight where the tangents are
+dense. Because the x_j sum to T / D, they cannot all be large simultaneously. The bounds on yields
+are therefore much tighter than bounds from products of the smallest hazards.
 
 *If all drafts have J tokens*, then T / D = J and the second condition becomes q_j >= 1. The bounds
 on the hazard then coincide at h_j = p_j.
@@ -36,28 +36,34 @@ from specopt.models.acceptance import bisected
 from specopt.models.fields import Floats
 
 TANGENTS = 60
-"""Number of tangents per position. With 60 tangents, a yield over a range of 4 is bounded to within
+"""Number of tangents per position in the linear programs. If the upper bound on the share x_j of
+drafts with at least j tokens is 4 times its lower bound, 60 tangents bound the yield to within
 0.01 %.
 """
 SLACK = 1e-6
-"""Amount by which the value of a linear program is reduced to cover the solver's tolerance."""
+"""Amount subtracted from the minimum of a linear program to allow for the solver's tolerance."""
 
 
 def share_limits(tokens_per_draft: float, lowest: Floats) -> tuple[Floats, Floats] | None:
-    """Return lower and upper bounds on the shares q_1 = 1, q_2, ..., q_J, given the totals.
+    """Return lower and upper bounds on the shares q_1 = 1, q_2, ..., q_J.
+
+    The share q_j is the number of drafts with at least j tokens, divided by the number of drafts
+    with at least j - 1 tokens.
 
     Parameters
     ----------
     tokens_per_draft
-        Mean number of tokens per draft T / D, from 1 to J.
+        Mean number of tokens per draft T / D, between 1 and the number J of draft positions.
     lowest
-        Lower bounds on p_1, ..., p_J; the first entry is not used.
+        Lower bounds on p_1, ..., p_J, where p_j is the number of drafts with at least j accepted
+        tokens, divided by the number of drafts with at least j - 1 accepted tokens. The first entry
+        is ignored.
 
     Returns
     -------
     tuple or None
-        Lower bounds and upper bounds, or None if no shares are consistent with the totals. In that
-        case, more tokens were accepted than draft lengths independent of the tokens allow.
+        Lower bounds and upper bounds, or None if no shares are consistent with the totals. The
+        engine's draft lengths then cannot be independent of the tokens.
     """
     count = len(lowest)
     lows, highs = np.ones(count), np.ones(count)
@@ -76,19 +82,22 @@ def share_limits(tokens_per_draft: float, lowest: Floats) -> tuple[Floats, Float
 
 
 def even_hazards(tokens_per_draft: float, measured: Floats) -> Floats:
-    """Return hazards that are consistent with the totals and equal from position 2 on, except
-    where p_j requires a larger value.
+    """Return hazards that are consistent with the engine's totals and as equal as possible.
 
-    The result is one of many solutions. It is the correct solution if acceptance does not depend on
-    the position. With h_j = max(c, p_j), the shares p_j / h_j decrease from 1 at c = 0 to p_j at c
-    = 1. Bisection finds the c for which the shares fit T / D.
+    The hazard h_j is the probability that token j is accepted, given that it was drafted and all
+    its predecessors were accepted. The hazards are equal from position 2 on, except where p_j
+    requires a larger value. Many other hazards are consistent with the totals, but these are
+    correct if acceptance does not depend on the position. With h_j = max(c, p_j), the shares
+    p_j / h_j decrease from 1 at c = 0 to p_j at c = 1. Bisection finds the value of c at which the
+    shares agree with T / D.
 
     Parameters
     ----------
     tokens_per_draft
-        Mean number of tokens per draft T / D, from 1 to J.
+        Mean number of tokens per draft T / D, between 1 and the number J of draft positions.
     measured
-        Measured products p_1, ..., p_J.
+        Measured values p_1, ..., p_J, where p_j is the number of drafts with at least j accepted
+        tokens, divided by the number of drafts with at least j - 1 accepted tokens.
     """
     common = bisected(
         lambda hazard: _drafted(np.minimum(1.0, measured / hazard)) > tokens_per_draft
@@ -99,17 +108,22 @@ def even_hazards(tokens_per_draft: float, measured: Floats) -> Floats:
 def yield_limits(
     tokens_per_draft: float, lowest: Floats, low: Floats, high: Floats
 ) -> tuple[Floats, Floats]:
-    """Return lower and upper bounds on the mean number of tokens per step with 0, 1, ..., J draft
-    tokens, given the totals.
+    """Return lower and upper bounds on the mean number of tokens per step.
+
+    Entry K of each array is the bound for steps with K draft tokens, K = 0, 1, ..., J.
 
     Parameters
     ----------
     tokens_per_draft
-        Mean number of tokens per draft T / D, from 1 to J; must be consistent with `lowest`.
+        Mean number of tokens per draft T / D, between 1 and the number J of draft positions. The
+        value must be consistent with `lowest`.
     lowest
-        Lower bounds on p_1, ..., p_J; the first entry is not used.
+        Lower bounds on p_1, ..., p_J, where p_j is the number of drafts with at least j accepted
+        tokens, divided by the number of drafts with at least j - 1 accepted tokens. The first entry
+        is ignored.
     low
-        Lower bounds on P_1, ..., P_J.
+        Lower bounds on P_1, ..., P_J, where P_j is the share of all drafts in which token j is
+        accepted.
     high
         Upper bounds on P_1, ..., P_J.
     """
@@ -149,7 +163,7 @@ def yield_limits(
 
 
 def _drafted(shares: Floats) -> float:
-    """Return f, the mean number of tokens per draft for given shares; the first share is taken to
-    be 1.
+    """Return f(q), the mean number of tokens per draft if the shares are q. The first share is
+    ignored, because it is always 1.
     """
     return 1.0 + float(np.cumprod(shares[1:]).sum())

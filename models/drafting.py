@@ -1,14 +1,14 @@
-"""Stopping rules for drafting: rejection predictors, and the expected yield of a round (paper 2,
-Sec. 3.2 and 4.1).
+"""Rejection predictors that stop drafting early, and the expected number of tokens in a round.
 
-A round drafts up to `max_tokens` tokens. Until the first rejection, each token is accepted
-independently with probability alpha; tokens drafted after the first rejection are wasted. After
-each draft token, a predictor computes a score. The distribution of the score is assumed to depend
-only on whether the token is accepted, is the first rejection, or follows the first rejection.
+The model follows paper 2, Sec. 3.2 and 4.1. A round drafts up to `max_tokens` tokens. Until the
+first rejection, each token is accepted independently with probability alpha. Tokens drafted after
+the first rejection are wasted. After each draft token, a predictor computes a score. The
+distribution of the score is assumed to depend only on whether the token is accepted, is the first
+rejection, or follows the first rejection.
 
-A token must be drafted before its score is known. Eq. 25 withholds the token that is predicted to
-be rejected, although sending it would not cost any drafting time. With `sends_flagged`, the token
-is sent.
+A token must be drafted before its score is known. In Eq. 25, the first token that the predictor
+expects to be rejected is not sent, although sending it would not cost any drafting time. With the
+option `sends_flagged`, this token is sent.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ ACCEPTED, FIRST_REJECTION, AFTER = 1, 0, -1
 
 @dataclass(frozen=True, kw_only=True)
 class BinaryPredictor(Checked):
-    """A rejection predictor with two answers, "accepted" and "rejected".
+    """A rejection predictor that predicts either "accepted" or "rejected" for each token.
 
     Parameters
     ----------
     false_accept
-        Probability f of answering "accepted" at the first rejection (Table 4's FPR).
+        Probability f of predicting "accepted" at the first rejection (FPR in Table 4).
     false_reject
-        Probability g of answering "rejected" at an accepted token (1 - Rec_1).
+        Probability g of predicting "rejected" at an accepted token (1 - Rec_1).
     goes_on_after
-        Probability h of answering "accepted" after the first rejection. The paper does not report
-        this probability; None means f.
+        Probability h of predicting "accepted" after the first rejection. None means that h equals
+        f, because the paper does not report h.
     """
 
     false_accept: Unit
@@ -62,12 +62,16 @@ class BinaryPredictor(Checked):
 
     @property
     def after(self) -> float:
-        """Probability h of continuing after the first rejection."""
+        """Probability h of predicting "accepted" after the first rejection, so that drafting
+        continues.
+        """
         return self.false_accept if self.goes_on_after is None else self.goes_on_after
 
     @property
     def scores(self) -> Scores:
-        """The same predictor with two score bins: 0 for "rejected" and 1 for "accepted"."""
+        """Equivalent score distributions with two bins: bin 0 means "rejected" and bin 1 means
+        "accepted".
+        """
         return Scores(
             accepted=_bits(1.0 - self.false_reject),
             first_rejection=_bits(self.false_accept),
@@ -77,17 +81,17 @@ class BinaryPredictor(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Scores(Checked):
-    """Distributions of a rejection predictor's score over B bins. More bins preserve more
-    information.
+    """Distributions of a rejection predictor's score over B bins. A larger number of bins preserves
+    more information about the score.
 
     Parameters
     ----------
     accepted
-        Probability of each bin at an accepted token; the probabilities sum to 1.
+        Probability of each bin at an accepted token. The probabilities sum to 1.
     first_rejection
-        Probability of each bin at the first rejection; the probabilities sum to 1.
+        Probability of each bin at the first rejection. The probabilities sum to 1.
     after
-        Probability of each bin after the first rejection; the probabilities sum to 1.
+        Probability of each bin after the first rejection. The probabilities sum to 1.
     """
 
     accepted: Units = required()
@@ -105,8 +109,8 @@ class Scores(Checked):
         return len(self.accepted)
 
     def cut(self, first_accepted_bin: int) -> BinaryPredictor:
-        """Return the binary predictor that answers "accepted" if the score is in bin
-        `first_accepted_bin` or above.
+        """Return the binary predictor that predicts "accepted" if the score is in bin
+        `first_accepted_bin` or a higher bin.
         """
         return BinaryPredictor(
             false_accept=_clipped(self.first_rejection[first_accepted_bin:]),
@@ -122,11 +126,11 @@ class ExpectedRound:
     Parameters
     ----------
     accepted
-        Mean number E[N] of tokens sent and accepted.
+        Mean number E[N] of tokens that are sent and accepted.
     wasted
-        Mean number E[W] of tokens sent at or after the first rejection.
+        Mean number E[W] of tokens that are sent but not accepted.
     drafted
-        Mean number of draft tokens, including a token that the rule withholds.
+        Mean number of draft tokens, including tokens that are drafted but not sent.
     """
 
     accepted: float
@@ -146,11 +150,11 @@ def first_flag_round(
     *,
     sends_flagged: bool = False,
 ) -> ExpectedRound:
-    """Return the mean numbers of tokens in a round that stops at the first predicted rejection (Eq.
-    25-26).
+    """Return the mean numbers of tokens in a round that stops at the first predicted rejection.
 
-    The means have closed forms. Let p = alpha (1 - g), q = (1 - alpha) f and S(x, n) = (1 -
-    x^n)/(1 - x). Then E[N] = p S(p, Kmax) and E[W] = q sum over j < Kmax of h^j S(p, Kmax - j).
+    The means have closed forms (Eq. 25-26), in which f, g and h are the predictor's probabilities
+    (see `BinaryPredictor`). Let p = alpha (1 - g), q = (1 - alpha) f and S(x, n) = (1 - x^n)/(1 -
+    x). Then E[N] = p S(p, Kmax) and E[W] = q sum over j < Kmax of h^j S(p, Kmax - j).
 
     Parameters
     ----------
@@ -159,9 +163,10 @@ def first_flag_round(
     max_tokens
         Maximum draft length Kmax.
     predictor
-        Predictor at its operating point.
+        Rejection predictor.
     sends_flagged
-        Whether the token that is predicted to be rejected is also sent; Eq. 25 withholds the token.
+        Whether to also send the token that is predicted to be rejected. In Eq. 25, this token is
+        not sent.
 
     Examples
     --------
@@ -192,7 +197,7 @@ def first_flag_round(
 
 
 def check_sum(name: str, probabilities: Floats) -> None:
-    """Reject probabilities that do not sum to 1 within 1e-9."""
+    """Raise an error unless probabilities sum to 1 within 1e-9. The message begins with `name`."""
     total = float(probabilities.sum())
     if abs(total - 1.0) > 1e-9:
         raise InvalidInput(
@@ -205,20 +210,20 @@ def check_sum(name: str, probabilities: Floats) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftLog(Immutable):
-    """Log of draft tokens: the features that the device saw and the outcome of each token.
+    """A log of draft tokens, used to train rejection predictors.
 
     Parameters
     ----------
     features
-        Features of the tokens, one row per token.
+        Features that the device observed for each token. Rows are tokens and columns are features.
     outcomes
-        Outcome of each token: 1 if accepted, 0 if the first rejection of its round, -1 if after the
-        first rejection.
+        Outcome of each token: 1 for an accepted token, 0 for the first rejection in its round, and
+        -1 for a token after the first rejection.
     names
         Names of the features.
     rounds
-        Round of each token; splits of the log keep rounds together. None puts every token in a
-        separate round.
+        Number of the round in which each token was drafted. `split` keeps the tokens of a round
+        together. None puts every token in a separate round.
     """
 
     features: Floats
@@ -271,16 +276,16 @@ class DraftLog(Immutable):
 
     @property
     def judged(self) -> Truths:
-        """Mask of the tokens on which a predictor is trained: accepted tokens and first
-        rejections.
+        """Boolean mask of the accepted tokens and first rejections. Predictors are trained on these
+        tokens.
         """
         judged: Truths = self.outcomes != AFTER
         return judged
 
     @property
     def acceptance_rate(self) -> float:
-        """Acceptance rate alpha: the share of accepted tokens among accepted tokens and first
-        rejections.
+        """Acceptance rate alpha, estimated as the share of accepted tokens among accepted tokens
+        and first rejections.
         """
         judged = self.outcomes[self.judged]
         if not len(judged):
@@ -290,8 +295,8 @@ class DraftLog(Immutable):
         return float(judged.mean())
 
     def split(self, share: float = 0.7, *, seed: int = 0) -> tuple[DraftLog, DraftLog]:
-        """Split the log into two logs at random. The first log contains the given share of the
-        rounds, and each round is in exactly one log.
+        """Split the log into two logs at random. The first log contains the fraction `share` of the
+        rounds, and the second log contains all other rounds.
         """
         if not 0.0 < share < 1.0:
             raise InvalidInput(f"share: expected a number > 0 and < 1, got {describe(share)}")
@@ -304,7 +309,7 @@ class DraftLog(Immutable):
         return self.select(mine), self.select(~mine)
 
     def select(self, rows: Truths | Ints) -> DraftLog:
-        """Return the log restricted to the tokens selected by a Boolean mask or by indices."""
+        """Return a log that contains only the tokens selected by a Boolean mask or by indices."""
         assert self.rounds is not None
         return replace(
             self,

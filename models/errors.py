@@ -1,5 +1,5 @@
-"""Exceptions raised by specopt. Exceptions report bad input and impossible requests. The outcome of
-a solve is reported as a result instead.
+"""Exceptions that specopt raises for invalid input and requests that cannot be satisfied. The
+outcome of a solve is returned as a result instead.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def shortened(text: str, limit: int) -> str:
-    """Shorten a text to a maximum length by cutting out the middle."""
+    """Shorten a string to at most `limit` characters by replacing its middle with an ellipsis."""
     if len(text) <= limit:
         return text
     tail = limit // 5
@@ -18,21 +18,21 @@ def shortened(text: str, limit: int) -> str:
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:
-    """Return ", did you mean ...?" if a name is close to an entry of `names`, otherwise an empty
-    string.
+    """Return a suggestion such as ", did you mean 'x'?" that can be appended to an error message.
+    If no entry of `names` is similar to `name`, return an empty string.
     """
     close = difflib.get_close_matches(str(name), list(names), 1)
     return f", did you mean {close[0]!r}?" if close else ""
 
 
 MAX_CHARACTERS = 1000
-"""Maximum length of a message. Names in files can have any length, so longer messages are
-shortened.
+"""Maximum number of characters in an error message. Longer messages are shortened, because they may
+quote names of any length from files.
 """
 
 
 class SpecoptError(Exception):
-    """Base class of all exceptions that specopt raises deliberately."""
+    """Base class for all exceptions that specopt raises deliberately."""
 
     def __str__(self) -> str:
         return shortened(super().__str__(), MAX_CHARACTERS)
@@ -41,7 +41,7 @@ class SpecoptError(Exception):
 class InvalidInput(SpecoptError, ValueError):
     """A problem, plan, option or file is invalid.
 
-    The message names the field, the expected value and the actual value.
+    The message states the invalid field, the expected value and the actual value.
     """
 
 
@@ -50,45 +50,45 @@ class NotWritten(SpecoptError, OSError):
 
 
 class Unsupported(SpecoptError):
-    """A method does not exist or does not support a problem. The message names supported
-    methods.
+    """A method does not exist or does not support the problem. The message lists methods that can
+    be used instead.
     """
 
 
 class MissingDependency(SpecoptError, ImportError):
-    """An optional library is not installed; the message names the extra to install."""
+    """An optional library is not installed. The message states which extra to install."""
 
 
 class BrokenPlugin(SpecoptError):
-    """A method or an instance family from another distribution cannot be used. The message states
-    the name of the method or family and the reason.
+    """A plug-in method or instance family, installed from another package, cannot be used. The
+    message states its name and the reason.
     """
 
 
 class InternalError(SpecoptError):
-    """A method returned a plan that the judge rejects, because of a defect in specopt. The message
-    names the file in which the case has been saved.
+    """A method returned an invalid plan because of a bug in specopt. The message contains the path
+    of a file in which the case has been saved.
     """
 
 
 class RefutedProof(UserWarning):
-    """A method's plan refutes a bound or a proof of infeasibility, because of a defect in specopt.
-    The plan is valid.
+    """A valid plan contradicts a claimed bound or proof of infeasibility, because of a bug in
+    specopt.
 
-    The message names the file in which the case has been saved.
+    The message contains the path of a file in which the case has been saved.
     """
 
 
 class Infeasible(SpecoptError):
-    """Raised inside a method if the problem has no plan. `solve` converts the exception into a
-    result.
+    """Raised inside a method if the problem has no feasible plan. `solve` converts the exception
+    into a result.
 
     Parameters
     ----------
     message
-        Reason why there is no plan, worded for the user.
+        Explanation for the user of why no plan is feasible.
     conflicts
-        The same reason as data: a sequence of `Conflict` objects.
+        The same explanation as data, in the form of `Conflict` objects.
     """
 
     def __init__(self, message: str | None, conflicts: Iterable[Any] = ()) -> None:
@@ -97,20 +97,20 @@ class Infeasible(SpecoptError):
 
 
 class OutOfTime(SpecoptError):
-    """Raised inside a method when the time limit has passed. `solve` converts the exception into a
+    """Raised inside a method when the time limit has expired. `solve` converts the exception into a
     result.
     """
 
 
 class OutOfWork(OutOfTime):
-    """Raised inside a method when its work limit is exhausted; a work limit replaces a time limit.
+    """Raised inside a method when it has exhausted its work limit, which replaces a time limit.
     Other methods may continue.
     """
 
 
 class OutOfMemory(SpecoptError):
-    """Raised inside a method before the memory limit is exceeded. `solve` returns the best plan
-    found so far.
+    """Raised inside a method that would otherwise exceed the memory limit. `solve` returns the best
+    plan found so far.
     """
 
 
@@ -121,4 +121,6 @@ class Stopped(SpecoptError):
 
 
 class ServerFailed(SpecoptError):
-    """A server responded incorrectly, too late or not at all. The message is a single line."""
+    """A server sent an incorrect response, responded too late, or did not respond. The message is a
+    single line.
+    """

@@ -14,7 +14,7 @@ def library(name: str, missing: str) -> Any:
     Raises
     ------
     MissingDependency
-        If the library is not installed. The message is `missing`.
+        If the library is not installed. The parameter `missing` is the error message.
     """
     try:
         return import_module(name)
@@ -23,7 +23,7 @@ def library(name: str, missing: str) -> Any:
 
 
 def pyarrow() -> Any:
-    """Import `pyarrow` and return the module.
+    """Import the optional library `pyarrow` and return its module.
 
     Raises
     ------

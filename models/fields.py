@@ -1,15 +1,14 @@
-"""Declared fields: one annotation defines the constructor's checks, the strict file reader and the
-schema.
+"""Dataclass fields whose annotations define validation, file reading and the JSON Schema.
 
 A problem or plan is a frozen dataclass whose annotations specify the domain of each field, for
-example ``input_tokens: Tokens`` or ``acceptance_rate: OpenUnit``. From these annotations, this
-module derives
+example ``input_tokens: Tokens`` or ``acceptance_rate: OpenUnit``. The annotations are used by
 
-* the checks of a directly constructed object (`check`, called in ``__post_init__``),
-* the strict reader of JSON-like data (`parse`; msgspec rejects unknown fields and wrong types), and
-* the JSON Schema (`specopt.models.schema`).
+* `check`, which validates a directly constructed object and is called in ``__post_init__``,
+* `parse`, which reads JSON-like data and rejects unknown fields and wrong types, and
+* `specopt.models.schema`, which builds the JSON Schema.
 
-Every rejection is an `InvalidInput` that names the field, the expected value and the actual value.
+Invalid values raise `InvalidInput`. The message states the field, the expected value and the actual
+value.
 """
 
 from __future__ import annotations
@@ -47,28 +46,29 @@ from specopt.models.errors import InvalidInput, did_you_mean, shortened
 T = TypeVar("T")
 
 MAX_TOKENS = 10_000_000
-"""Maximum token count in a field. The limit detects, for example, bytes given as tokens."""
+"""Maximum token count in a field. The limit detects mistakes such as a size given in bytes."""
 
 MAX_BUDGET = 10**15
-"""Maximum token budget in a field. Floating point represents every integer up to this value."""
+"""Maximum token budget in a field. Every integer up to this value is exact in floating point."""
 
 SMALLEST = sys.float_info.min
-"""Smallest positive normal number, 2.2250738585072014e-308. Smaller numbers are denormal and lose
-digits.
+"""Smallest positive normal floating-point number, 2.2250738585072014e-308. Smaller numbers are
+denormal and have fewer significant digits.
 """
 
 MAX_KEY_CHARACTERS = 60
-"""Maximum number of characters of an unknown field's name in a message; longer names are
-shortened.
+"""Maximum number of characters with which an error message quotes an unknown field's name. Longer
+names are shortened.
 """
 
 
 @dataclass(frozen=True)
 class Column:
-    """Annotation of an array field: the type of its items and a label for its length.
+    """Annotation for an array field.
 
-    Columns of an object that share a label must have the same length. All columns without a label
-    must have the same length, too.
+    The annotation specifies the type of the entries (`item`), a label (`size`) and the minimum
+    length (`minimum_size`). All arrays of an object that have the same label must have the same
+    length, including arrays with the empty label.
     """
 
     item: Any
@@ -77,8 +77,8 @@ class Column:
 
 
 class Immutable:
-    """Base class of immutable values. Arrays in such a value are read-only, and copying and
-    unpickling call the constructor.
+    """Base class for immutable dataclasses. Their arrays are read-only. Copying and unpickling call
+    the constructor, so that the checks are repeated.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -97,8 +97,8 @@ class Immutable:
 
 
 def frozen(value: T) -> T:
-    """Return the value with read-only arrays. Writeable arrays are copied, because the caller may
-    change them later.
+    """Return `value` with all arrays made read-only, including arrays in tuples and mappings.
+    Writeable arrays are copied, because the caller may change them later.
     """
     found: Any = value
     if isinstance(value, np.ndarray) and value.flags.writeable:
@@ -112,8 +112,8 @@ def frozen(value: T) -> T:
 
 
 class Custom(Immutable, ABC):
-    """Base class of field values that define a JSON form, for data that columns and objects cannot
-    represent compactly.
+    """Base class for field values with a custom JSON form, which can be more compact than the
+    default form for arrays and objects.
     """
 
     @classmethod
@@ -126,22 +126,22 @@ class Custom(Immutable, ABC):
         data
             JSON-like data.
         where
-            Path of the data inside its file, used in error messages.
+            Path of the data inside the file, used in error messages.
 
         Raises
         ------
         InvalidInput
-            If the data does not have the value's JSON form.
+            If the data is not a valid JSON form of the class.
         """
 
     @abstractmethod
     def dump(self) -> Any:
-        """Return the JSON-like form of the value."""
+        """Return the value as JSON-like data that `parse` accepts."""
 
     @classmethod
     @abstractmethod
     def schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema of the value."""
+        """Return the JSON Schema for the value's JSON form."""
 
 
 TokenCount = Annotated[int, Meta(ge=1, le=MAX_TOKENS)]
@@ -164,7 +164,9 @@ if TYPE_CHECKING:
     Accepted = TypeVar("Accepted")
 
     class Given(Generic[Held, Accepted]):
-        """Type of a field that stores one type while the constructor also accepts another."""
+        """Type of a field that stores values of one type, although the constructor also accepts
+        another type.
+        """
 
         def __get__(self, owner: object, kind: type | None = None) -> Held: ...
         def __set__(self, owner: object, value: Accepted) -> None: ...
@@ -172,26 +174,28 @@ if TYPE_CHECKING:
 else:
 
     class Given:
-        """Type of a field that stores one type while the constructor also accepts another."""
+        """Type of a field that stores values of one type, although the constructor also accepts
+        another type.
+        """
 
         def __class_getitem__(cls, types: tuple[Any, Any]) -> Any:
             return types[0]
 
 
 def required() -> Any:
-    """Declare a `Given` field without a default. mypy recognises the accepted type of a field only
-    if the field appears to have a default.
+    """Declare a `Given` field that has no default. Without this call, mypy does not recognise the
+    type that the constructor accepts for the field.
     """
     return dataclasses.field()
 
 
 def optional() -> Any:
-    """Declare a `Given` field that is None by default."""
+    """Declare a `Given` field whose default is None."""
     return dataclasses.field(default=None)
 
 
 def empty() -> Any:
-    """Declare a `Given` field that is an empty tuple by default."""
+    """Declare a `Given` field whose default is an empty tuple."""
     return dataclasses.field(default=())
 
 
@@ -211,24 +215,25 @@ HalfOpenUnits = Given[Annotated[Floats, Column(HalfOpenUnit)], FloatsLike]
 TokenCounts = Given[Annotated[Ints, Column(TokenCount)], IntsLike]
 TokenBudgets = Given[Annotated[Ints, Column(TokenBudget)], IntsLike]
 OptionalTokenBudgets = Given[Annotated[Ints, Column(TokenBudget)] | None, IntsLike | None]
-"""Columns whose lengths agree with those of the other columns of an object."""
+"""Types of array fields without a label. All such fields of an object must have the same length."""
 
 Objects = Given[tuple[T, ...], Sequence[T]]
 SomeObjects = Given[Annotated[tuple[T, ...], Meta(min_length=1)], Sequence[T]]
-"""Nested objects; `SomeObjects` are at least one."""
+"""Types of fields that contain nested objects. A field of type `SomeObjects` contains at least one.
+"""
 
 
 def parse(cls: type[T], data: object, where: str = "") -> T:
-    """Build a declared dataclass from JSON-like data, and reject undeclared fields.
+    """Build an object of a declared dataclass from JSON-like data.
 
     Parameters
     ----------
     cls
-        Dataclass with declared fields.
+        Dataclass whose annotations declare its fields.
     data
         JSON-like data: mappings, lists, strings, numbers, Booleans and None.
     where
-        Path of `data` inside its file, used in error messages; empty at the top level.
+        Path of `data` inside the file, used in error messages. The path is empty at the top level.
 
     Raises
     ------
@@ -249,8 +254,8 @@ def parse(cls: type[T], data: object, where: str = "") -> T:
 
 
 def dump(obj: Any) -> dict[str, Any]:
-    """Return the JSON-like form of a declared dataclass. Fields with their default value are
-    omitted.
+    """Return an object of a declared dataclass as JSON-like data. Fields that have their default
+    values are omitted.
     """
     out: dict[str, Any] = {}
     for field in dataclasses.fields(obj):
@@ -263,28 +268,31 @@ def dump(obj: Any) -> dict[str, Any]:
 
 
 def json_name(name: str) -> str:
-    """Return the name of a field in files. In code, names that are Python keywords have a trailing
-    underscore.
+    """Return the name that a field has in files.
+
+    If this name is a Python keyword, the name in the code has a trailing underscore, which is
+    removed.
     """
     return name.rstrip("_")
 
 
 class Checked(Immutable):
-    """Base class of dataclasses whose only checks are those of their declared fields."""
+    """Base class for dataclasses that are validated only by their fields' annotations."""
 
     def __post_init__(self) -> None:
         check(self)
 
 
 def check(obj: Any) -> None:
-    """Check and normalise every declared field of a dataclass; call this in ``__post_init__``.
+    """Validate and normalise every declared field of an object. Call this in ``__post_init__``.
 
     Columns become read-only arrays, and NumPy scalars become Python numbers.
 
     Raises
     ------
     InvalidInput
-        If a value has the wrong type or is outside its domain, or if two columns differ in length.
+        If a value has the wrong type or is outside its domain, or if two columns with the same
+        label differ in length.
     """
     sizes: dict[str, tuple[str, int]] = {}
     cls: type = type(obj)
@@ -303,16 +311,16 @@ def check(obj: Any) -> None:
 
 
 def refuse_denormal(value: object, where: str = "") -> None:
-    """Reject nonzero numbers that are too small for floating point to represent with full
-    precision.
+    """Raise an error if an object, array or tuple contains denormal numbers.
 
-    Products with such numbers lose digits or round to 0, so bounds computed from them are not
+    Denormal numbers are so small that floating point does not represent them with full precision.
+    Products with such numbers may be inaccurate or 0, so bounds computed from them are not
     reliable.
 
     Raises
     ------
     InvalidInput
-        If a declared object, array or tuple contains such a number.
+        If any number is denormal.
     """
     if isinstance(value, float):
         if 0 < abs(value) < SMALLEST:
@@ -334,8 +342,8 @@ def refuse_denormal(value: object, where: str = "") -> None:
 
 
 def count_numbers(value: object) -> int:
-    """Count the numbers in an object, array, mapping or tuple, at any depth. A string counts as one
-    number.
+    """Count the numbers in an object, array, mapping or tuple, at any nesting depth. Every other
+    value, such as a string or None, counts as one number.
     """
     if isinstance(value, np.ndarray):
         return value.size
@@ -352,8 +360,8 @@ def read(hint: Any, data: object, where: str, hints: Mapping[str, Any] | None = 
     Raises
     ------
     InvalidInput
-        If the data does not have this type. The message contains the path, which starts with
-        `where`.
+        If the data does not have this type. The message begins with the path of the invalid value,
+        and this path begins with `where`.
     """
     try:
         try:
@@ -381,7 +389,9 @@ def without_numpy(value: object) -> object:
 
 
 def describe(value: object) -> str:
-    """Return a short description of a value for use in messages."""
+    """Return a description of a value that error messages can quote. The description has at most 60
+    characters.
+    """
     try:
         text = repr(value)
     except (
@@ -393,10 +403,11 @@ def describe(value: object) -> str:
 
 
 def printable(text: str, limit: int = 400) -> str:
-    """Return a text as a single line that is safe to print: nonprintable characters are escaped,
-    and the middle of a long text is cut out.
+    """Return a string in a form that is safe to print on a single line.
 
-    Names in files may contain arbitrary characters, including terminal escape sequences.
+    Nonprintable characters are escaped, and a long string is shortened to at most `limit`
+    characters by removing its middle. Names in files may contain arbitrary characters, including
+    terminal escape sequences.
 
     Examples
     --------
@@ -409,13 +420,13 @@ def printable(text: str, limit: int = 400) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escape all nonprintable characters of a text, including line breaks."""
+    """Return a string in which all nonprintable characters, including line breaks, are escaped."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded in UTF-8. JSON can contain half of a surrogate pair,
-    which has no encoding.
+    """Return whether a string can be encoded in UTF-8. JSON strings may contain half of a surrogate
+    pair, which cannot be encoded.
     """
     try:
         text.encode()
@@ -436,24 +447,25 @@ def hints_of(cls: type) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Form:
-    """A parsed annotation.
+    """A field's annotation, parsed into the information that readers and checks need.
 
     Parameters
     ----------
     hint
-        Annotation.
+        Original annotation.
     optional
-        Whether None is allowed.
+        Whether the field may be None.
     column
-        Label and items of an array, or None for other types.
+        `Column` object if the field is an array, otherwise None.
     custom
-        Subclass of `Custom`, or None.
+        Subclass of `Custom` if the field has such a value, otherwise None.
     classes
-        Dataclasses in the annotation: several for a union, and an empty tuple if there are none.
+        Dataclasses in the annotation: several for a union of dataclasses, and none for types such
+        as numbers.
     item
-        Type of the items if the annotation is a tuple of dataclasses, otherwise None.
+        Type of the entries if the annotation is a tuple of dataclasses, otherwise None.
     fewest
-        Minimum number of entries of a tuple.
+        Minimum number of entries in a tuple.
     """
 
     hint: Any
@@ -466,7 +478,9 @@ class Form:
 
     @property
     def wire(self) -> Any:
-        """Type that msgspec reads. Nested objects remain mappings."""
+        """Type to which msgspec converts the field's JSON-like data. Nested objects remain
+        mappings.
+        """
         if self.column is not None:
             return list[self.column.item]  # type: ignore[name-defined]  # built at run time
         if self.custom is not None:
@@ -478,7 +492,7 @@ class Form:
 
 @cache
 def form_of(hint: Any) -> Form:
-    """Parse an annotation."""
+    """Parse a field's annotation. Results are cached."""
     parts = _parts(hint)
     types = [part for part in parts if isinstance(part, type)]
     marks = [mark for part in parts for mark in getattr(part, "__metadata__", ())]
@@ -502,21 +516,23 @@ def forms_of(cls: type) -> dict[str, Form]:
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:
-    """Return the members of a union or optional type, without None."""
+    """Return the member types of a union, except None. If `hint` is not a union, return a tuple
+    that contains only `hint`.
+    """
     if get_origin(hint) in (typing.Union, UnionType):
         return tuple(arg for arg in get_args(hint) if arg is not type(None))
     return (hint,)
 
 
 def is_required(field: dataclasses.Field[Any]) -> bool:
-    """Return whether a field has no default."""
+    """Return whether a dataclass field is required because it has no default."""
     return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 @cache
 def _wire(cls: type) -> type[msgspec.Struct]:
-    """Return a strict msgspec struct with the fields of a dataclass. Nested objects remain
-    mappings.
+    """Return a strict msgspec struct type that has the same fields as a dataclass. The type of
+    nested objects is a mapping.
     """
     fields: list[Any] = []
     for field in dataclasses.fields(cls):
@@ -533,8 +549,8 @@ def _wire(cls: type) -> type[msgspec.Struct]:
 
 
 def _choose(cls: Any, data: object) -> Any:
-    """Return the union member whose `mark` is a field of the data, or the first member if there is
-    none.
+    """Return the class of a union to which the data belongs. This is the class whose `mark` is a
+    field name in the data, or the first class if there is none.
     """
     options = form_of(cls).classes
     if len(options) == 1:
@@ -632,7 +648,7 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return the JSON-like form of a field's value."""
+    """Return a field's value as JSON-like data."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, Custom):
@@ -658,11 +674,11 @@ _STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+)\]")
 
 
 def _explain(message: str, data: object, where: str, hint: Any, hints: Mapping[str, Any]) -> str:
-    """Convert a msgspec message into a specopt message that states the path, the expected value and
-    the actual value.
+    """Convert a msgspec error message into a message in specopt's format.
 
-    `hints` contains the annotations of the object that was read. If a field has a fixed set of
-    choices, the message lists them.
+    The new message states the path, the expected value and the actual value. `hints` contains the
+    annotations of the object that was read. If a field has a fixed set of choices, the message
+    lists the choices.
     """
     found = _AT.match(message)
     assert found is not None

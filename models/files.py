@@ -1,4 +1,8 @@
-"""Functions that read and write problems and results. Reading is strict, and writing is atomic."""
+"""Functions that read and write files that contain problems, results or workloads.
+
+Unknown fields and invalid values are rejected. An existing regular file is either replaced
+completely or not changed, except the file to which standard output is redirected.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +33,11 @@ from specopt.models.workload import WORKLOADS, Workload
 STDOUT = "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"
 
 stdout = 1
-"""File descriptor of standard output. Commands replace it by a duplicate."""
+"""File descriptor of standard output. The command line replaces this value with a duplicate."""
 
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""Error numbers that indicate a failure of the system; others indicate a problem with the path."""
+"""Error numbers that indicate a failure of the disk. All other numbers indicate an unsuitable path.
+"""
 
 T = TypeVar("T", bound=Problem[Any] | Result[Any] | Workload)
 
@@ -46,21 +51,22 @@ def load(path: StrPath, expected: type[T]) -> T: ...
 
 
 def load(path: StrPath, expected: Any = None) -> Any:
-    """Read a problem or a result from a JSON file.
+    """Read a problem, a result or a workload from a JSON file.
 
     Parameters
     ----------
     path
         Path of the file.
     expected
-        Expected content: a problem class, `Result`, or a result with a certain plan class such as
-        `Result[PromptChunkingPlan]`. None accepts any problem or result.
+        Class that the content must have: a problem class, a workload class, `Result`, or a result
+        with a plan class such as `Result[PromptChunkingPlan]`. None accepts any problem, result or
+        workload.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is not JSON, violates the format (the message names the field),
-        or does not contain the expected content.
+        If the file cannot be read, is not JSON, contains an invalid field, or does not have the
+        expected content.
     """
     data = read_json(path)
     try:
@@ -87,14 +93,17 @@ def _words(wanted: object) -> str:
 
 
 def save(obj: Problem | Result | Workload, path: StrPath) -> None:
-    """Write a problem, a result or a workload to a JSON file. An existing file is replaced
-    completely or not at all.
+    """Write a problem, a result or a workload to a JSON file.
+
+    An existing file is either replaced completely or not changed.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be written, or if the problem's class is a subclass of the problem class
-        for its kind.
+        If a file cannot be written to this path, or if the object is an instance of a user-defined
+        subclass of a problem class.
+    NotWritten
+        If the operating system fails to write the file, for example because the disk is full.
     """
     if not isinstance(obj, (Problem, Result, Workload)):
         raise InvalidInput(
@@ -106,8 +115,8 @@ def save(obj: Problem | Result | Workload, path: StrPath) -> None:
 
 
 def from_dict(data: object) -> Problem | Result | Workload:
-    """Build a problem, a result or a workload from JSON-like data. Data with a `status` or a `plan`
-    is a result.
+    """Build a problem, a result or a workload from JSON-like data. Data that contains the field
+    `status` or `plan` is read as a result.
     """
     if not isinstance(data, Mapping):
         raise InvalidInput(f"the top level: expected an object, got {describe(data)}")
@@ -140,7 +149,7 @@ class _ResultFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def result_from_dict(data: Mapping[str, Any]) -> Result:
-    """Build a result from JSON-like data; only `format`, `kind` and `plan` are required."""
+    """Build a result from JSON-like data. Only `format`, `kind` and `plan` are required fields."""
     kind = data.get("kind")
     plan_type = problem_type(kind).plan_type
     body = strip_header(data, str(kind))
@@ -158,13 +167,13 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
 
 
 def read_json(path: StrPath) -> object:
-    """Return the content of a JSON file.
+    """Read a JSON file and return its content.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is not JSON, repeats a key, or contains a number too large for
-        floating point.
+        If the file cannot be read, is not JSON, repeats a key, or contains a number that is too
+        large for floating point.
     """
     raw = read_bytes(path)
     try:
@@ -183,7 +192,9 @@ def read_json(path: StrPath) -> object:
 
 
 _LARGE = re.compile(rb"[eE]\+?\d\d|\d{99}")
-"""Pattern that matches in every file that contains a number too large for floating point."""
+"""Pattern for a quick search. If it does not match, the file contains no number that is too large
+for floating point.
+"""
 
 
 def _refuse_infinite(data: object, where: str) -> None:
@@ -197,21 +208,23 @@ def _refuse_infinite(data: object, where: str) -> None:
 
 
 def to_json(data: Mapping[str, Any]) -> str:
-    """Return JSON text with one line per top-level field. Files with long columns then have few
-    lines.
+    """Return a mapping as a JSON document that has one line per top-level field, so that even long
+    arrays occupy a single line.
     """
     lines = (f" {json_text(key)}: {json_text(value)}" for key, value in data.items())
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def json_text(data: Any, indent: int | None = None) -> str:
-    """Return JSON text in printable ASCII; NaN and infinity are rejected."""
+    """Return data as a JSON document in printable ASCII. NaN and infinity raise a ValueError."""
     return json.dumps(data, indent=indent, allow_nan=False).replace("\x7f", "\\u007f")
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Return rows as CSV. Cells that a spreadsheet would run as formulas receive a leading
-    apostrophe, which marks them as text.
+    """Return a table as a CSV document.
+
+    Strings that a spreadsheet would evaluate as formulas receive a leading apostrophe, which
+    prevents the evaluation.
 
     Examples
     --------
@@ -231,40 +244,42 @@ def _inert(cell: Any) -> Any:
 
 
 def written_cell(cell: str) -> str:
-    """Return the original text of a cell written by `csv_text`."""
+    """Return the original string of a cell written by `csv_text`. The apostrophe that `csv_text`
+    adds to formulas is removed.
+    """
     return cell[1:] if cell.startswith("'") and _runs(cell[1:]) else cell
 
 
 def _runs(text: str) -> bool:
-    """Return whether a spreadsheet would run a text as a formula if leading apostrophes were
-    removed.
+    """Return whether a spreadsheet would evaluate a string as a formula. Leading apostrophes are
+    ignored.
     """
     return _FORMULA.match(text) is not None and not DECIMAL.fullmatch(text)
 
 
 _FORMULA = re.compile(r"'*[-=+@\t\r].", re.DOTALL)
 DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-"""Pattern of a decimal number in a table."""
+"""Pattern that matches a decimal number in a table cell."""
 
 
 def write_text(path: StrPath, text: str) -> None:
-    """Write a text file in UTF-8 atomically; see `write_bytes`."""
+    """Write a string to a UTF-8 file atomically, by the same procedure as `write_bytes`."""
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: StrPath, content: bytes) -> None:
-    """Write a file atomically: write a temporary file in the same folder and rename it.
+    """Write a file atomically, by writing a temporary file in the same folder and renaming it.
 
-    A symbolic link is kept, and its target is replaced. Two kinds of files are instead opened and
-    written directly: files that are not regular, such as devices and pipes, and the file to which
-    standard output is redirected.
+    If the path is a symbolic link, its target is replaced. Two kinds of files cannot be replaced
+    and are written directly: files that are not regular, such as devices and pipes, and the file to
+    which standard output is redirected.
 
     Raises
     ------
     InvalidInput
         If a file cannot be written to this path.
     NotWritten
-        If the system fails to write the file, for example because the disk is full.
+        If the operating system fails to write the file, for example because the disk is full.
     """
     expect_path(path)
     replaced = is_replaced(path)
@@ -289,15 +304,19 @@ def write_bytes(path: StrPath, content: bytes) -> None:
 
 
 def unwritten(path: StrPath, error: OSError | ValueError) -> SpecoptError:
-    """Return the exception for a file that cannot be written."""
+    """Return the exception to raise if a file cannot be written. The class depends on whether the
+    disk or the path is the cause.
+    """
     failed = isinstance(error, OSError) and error.errno in DISK_ERRORS
     reason = getattr(error, "strerror", None) or error
     return (NotWritten if failed else InvalidInput)(f"{path}: cannot be written ({reason})")
 
 
 def is_replaced(path: StrPath) -> bool:
-    """Return whether `write_bytes` replaces the file as a whole, because the file is regular or
-    does not exist.
+    """Return whether `write_bytes` replaces the file atomically instead of writing to it directly.
+
+    The file is replaced if it is a regular file or does not exist, unless it is the file to which
+    standard output is redirected.
 
     Raises
     ------
@@ -313,8 +332,8 @@ def is_replaced(path: StrPath) -> bool:
 
 
 def is_stdout(path: StrPath) -> bool:
-    """Return whether a path refers to standard output: /dev/stdout, or the file to which standard
-    output is redirected.
+    """Return whether a path refers to standard output. Examples are /dev/stdout and the file to
+    which standard output is redirected.
     """
     try:
         found = os.stat(path)  # first, because stat rejects a cycle of links
@@ -332,13 +351,13 @@ def _umask() -> int:
 
 
 def refuse_constant(name: str) -> float:
-    """Reject NaN and infinities; pass this function as `parse_constant` to `json.loads`."""
+    """Raise an error for NaN and infinity. Pass this as `parse_constant` to `json.loads`."""
     raise ValueError(f"{name} is not a valid JSON number")
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object and reject duplicate keys; pass this function as `object_pairs_hook` to
-    `json.loads`.
+    """Build a dictionary, and raise an error if a key occurs twice. Pass this function as
+    `object_pairs_hook` to `json.loads`.
     """
     out = dict(pairs)
     if len(out) != len(pairs):

@@ -1,4 +1,4 @@
-"""The base class for fields that hold a table of integers, such as samples of output lengths or the
+"""Base class for field values that are tables of integers, such as samples of output lengths or the
 transitions of an automaton.
 """
 
@@ -16,18 +16,18 @@ from specopt.models.fields import Custom, Ints, describe, without_numpy
 
 @dataclass(frozen=True, eq=False)
 class IntegerTable(Custom):
-    """A table of integers whose rows all have the same length. The JSON form is the list of rows.
+    """A table of integers whose rows all have the same length. The JSON form is a list of rows.
 
     Attributes
     ----------
     size
-        Description of the allowed numbers of rows, used in error messages.
+        Phrase that describes the allowed number of rows, used in error messages.
     min_rows
         Minimum number of rows.
     max_rows
         Maximum number of rows.
     entry
-        Description of the allowed entries, used in error messages.
+        Phrase that describes an allowed entry, used in error messages.
     min_entry
         Minimum value of an entry.
     max_entry
@@ -50,7 +50,9 @@ class IntegerTable(Custom):
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
-        """Build the table from an array or a list of rows that all have the same length."""
+        """Build the table from an array or a list of rows. Raise `InvalidInput` if the rows have
+        different lengths, or if the number of rows or an entry is not allowed.
+        """
         given = without_numpy(data)
         if not isinstance(given, (list, tuple)) or not cls.min_rows <= len(given) <= cls.max_rows:
             raise InvalidInput(f"{where}: expected a list of {cls.size}, got {describe(data)}")

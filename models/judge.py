@@ -1,5 +1,6 @@
-"""The judge, which recomputes a plan's objective and violations from nothing but the problem's
-data.
+"""The judge, which checks results independently of the methods that computed them.
+
+The judge computes a plan's objective value and constraint violations from the problem's data alone.
 """
 
 from __future__ import annotations
@@ -18,23 +19,24 @@ from specopt.models.result import Result
 
 @dataclass(frozen=True)
 class Report(Shown):
-    """The judge's report on a result, computed from nothing but the problem's data and the plan.
+    """The judge's report on a result, computed only from the problem's data and the plan.
 
     Parameters
     ----------
     objective
-        Recomputed objective; None if the plan does not match the problem.
+        Recomputed objective value, or None if the plan does not match the problem.
     terms
-        Parts of the recomputed objective; empty if the plan does not match the problem.
+        Parts of the recomputed objective value. The mapping is empty if the plan does not match the
+        problem.
     violations
-        Violations of constraints, one sentence each.
+        Messages about violated constraints.
     feasible
-        Whether there are no violations.
+        Whether the plan violates no constraint.
     matches
-        Whether the result's claimed objective equals the recomputed objective, with a relative
-        tolerance of 1e-9.
+        Whether the objective value claimed by the result equals the recomputed value within a
+        relative tolerance of 1e-9.
     size
-        Sum of the absolute terms of the objective.
+        Sum of the absolute values of the objective's terms.
     """
 
     objective: float | Any  # None if the plan does not match the problem
@@ -45,21 +47,22 @@ class Report(Shown):
 
     @property
     def feasible(self) -> bool:
-        """Whether the plan has no violations."""
+        """Whether the plan violates no constraint."""
         return not self.violations
 
 
 class Proof(NamedTuple):
-    """What a claimed bound proves about an objective.
+    """The result of comparing a claimed bound with a plan's objective value.
 
     Parameters
     ----------
     bound
-        Proven bound, in the form reported by results; None if nothing is proven.
+        Proven bound as reported in results, or None if nothing is proven.
     gap
-        Proven gap, in the form reported by results; None if nothing is proven.
+        Proven relative gap as reported in results, or None if nothing is proven.
     refuted
-        Whether the objective is better than the bound by more than rounding errors.
+        Whether the plan refutes the claimed bound, because its objective value is better than the
+        bound by more than rounding errors.
     """
 
     bound: float | None = None
@@ -75,22 +78,27 @@ def proof_of(
     scale: Sequence[float] = (),
     size: float = 0.0,
 ) -> Proof:
-    """Return what a claimed bound proves about the objective of a feasible plan.
+    """Compare a claimed bound with the objective value of a feasible plan.
 
     Parameters
     ----------
     kind
-        Class of the problem.
+        Problem class.
     objective
-        Objective of the plan, computed by the judge.
+        Objective value of the plan, computed by the judge.
     bound
-        Claimed bound, or None.
+        Claimed bound, or None if there is none.
     tolerance
         Maximum relative gap that is attributed to rounding and reported as 0.
     scale
-        Scale of the distance; see `Problem.distance`.
+        Parameters of the objective that `Problem.distance` requires.
     size
-        Sum of the absolute values of the objective's terms; see `Problem.distance`.
+        Sum of the absolute values of the objective's terms, which `Problem.distance` requires.
+
+    Returns
+    -------
+    Proof
+        The proven bound and gap, and whether the plan refutes the claimed bound.
     """
     if bound is None:
         return Proof()
@@ -104,13 +112,13 @@ def proof_of(
 
 
 def verify(problem: Problem, result: Result | Plan) -> Report:
-    """Judge a result's plan using nothing but the problem's data.
+    """Check a result's plan using only the problem's data, and return a report.
 
     Raises
     ------
     InvalidInput
-        If the result belongs to another problem or has no plan, or if the problem's class is a
-        subclass of the problem class for its kind.
+        If the result belongs to another problem or has no plan, or if the problem is an instance of
+        a user-defined subclass of a problem class.
     """
     if not isinstance(result, Result | Plan):
         raise InvalidInput(f"result: expected a result or a plan, got {describe(result)}")

@@ -1,7 +1,7 @@
-"""Late imports of functions that models call but that belong to higher layers.
+"""Deferred imports of functions that are called by models but defined in higher layers.
 
-The package's top level registers the names of these functions. Each function is imported when it is
-first called, because models must not import from higher layers.
+The package's top-level module registers these functions by name. Each function is imported when it
+is first called, because models must not import from higher layers when they are loaded.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from typing import Any, Protocol
 from specopt.models.reading import StrPath
 
 LATE: dict[str, str] = {}
-"""Module from which each function is imported, by the name of the function."""
+"""Mapping from the name of each registered function to the module that defines the function."""
 
 
 def late(name: str) -> Callable[..., Any]:
-    """Import and return the registered function with a given name."""
+    """Import the function that is registered under `name`, and return it."""
     found: Callable[..., Any] = getattr(import_module(LATE[name]), name)
     return found
 
 
 class Picture(Protocol):
-    """A picture, which notebooks display and the `save` method writes to a file."""
+    """A chart that notebooks display and that can be saved to a file."""
 
     def save(self, path: StrPath, *, dark: bool = False) -> None:
-        """Write a PNG, PDF or SVG file, depending on the extension of the path."""
+        """Write the chart to a PNG, PDF or SVG file. The path's extension determines the format."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the picture's Vega-Lite specification."""
+        """Return the Vega-Lite specification of the chart."""
 
 
 class Shown:
-    """Base class of values that are printed as tables and displayed as HTML in notebooks."""
+    """Base class for objects that are printed as tables and displayed as HTML in notebooks."""
 
     def __str__(self) -> str:
         return str(late("in_text")(self))

@@ -1,4 +1,4 @@
-"""Measurements of a server under a given load."""
+"""Data types for measurements of a server's throughput, latency and acceptance under load."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from msgspec import Meta
 from specopt.models.fields import Count, NonNegative
 
 PARTS = 5
-"""Number of parts in which a load is measured. Their spread determines the standard error of the
-mean.
+"""Number of parts into which each load measurement is divided. The variation between the parts
+determines the standard error of the mean.
 """
 
 HALF = 0.5
-"""If the mean number of draft tokens per step differs from the configured draft length by at most
-this value, the configured length is used. The difference is larger if an engine reads draft lengths
-from a table.
+"""If the mean number of draft tokens per step differs from the configured draft length by more than
+this value, the engine is assumed not to use the configured length. For example, it may read draft
+lengths from a table.
 """
 
 
@@ -28,20 +28,22 @@ class Load:
     Parameters
     ----------
     tokens_per_second
-        Output tokens per second, over all requests.
+        Total number of output tokens per second over all requests.
     first_token_seconds
-        Mean time to the first token.
+        Mean time to first token, in seconds.
     acceptance_length
-        Mean number of tokens per step with drafts; None if unknown.
+        Mean number of tokens per step among steps with drafts, or None if unknown.
     deviation
-        Standard error of the logarithm of `tokens_per_second`; 0 if there is only one measurement.
+        Standard error of the logarithm of `tokens_per_second`, or 0 if there is only one
+        measurement.
     counted
-        Number of drafts, number of draft tokens, and number of accepted tokens at each position;
-        empty if the engine does not report these counts.
+        Number of drafts, number of draft tokens, and number of accepted tokens at each position.
+        The tuple is empty if the engine does not report these counts.
     requests
-        Number of requests; 0 if another program counts requests.
+        Number of requests, or 0 if another program generated the load.
     failed
-        Number of requests that failed even after retries; 0 if another program counts requests.
+        Number of requests that failed even after retries, or 0 if another program generated the
+        load.
     """
 
     tokens_per_second: Annotated[float, Meta(gt=0.0, le=1e12)]
@@ -59,8 +61,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Seen:
-    """Measurements of a server at a given number of concurrent requests and with a given configured
-    draft length, which may be None.
+    """A load measurement together with the number of concurrent requests and the configured draft
+    length. The draft length is None if no drafts are configured.
     """
 
     concurrency: int
@@ -69,7 +71,7 @@ class Seen:
 
     @property
     def place(self) -> tuple[int, int | None]:
-        """Number of concurrent requests and number of draft tokens per step.
+        """A tuple of the number of concurrent requests and the number of draft tokens per step.
 
         The number of draft tokens is the configured draft length. If the measured mean draft length
         differs from the configured length by more than `HALF`, the rounded mean is used instead.
@@ -81,5 +83,5 @@ class Seen:
 
 
 def name_of(length: int | None) -> int | str:
-    """Return the form in which a draft length is written to files."""
+    """Return a draft length as it is written to files. None becomes "none"."""
     return "none" if length is None else length

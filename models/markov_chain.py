@@ -1,9 +1,8 @@
-"""Finite Markov chains: transition matrices as fields of problems, and functions that compute
-recurrent classes and stationary distributions.
+"""Transition matrices, recurrent classes and stationary distributions of finite Markov chains.
 
-Rows that sum to 1 up to rounding are scaled to sum to 1. The stationary distribution is computed
-from the entries off the diagonal; each diagonal entry is implied by the rest of its row. The result
-is therefore accurate even if the chain rarely leaves some states.
+Rows that sum to 1 only up to rounding are scaled to sum to 1. The stationary distribution is
+computed only from off-diagonal entries, because each diagonal entry is implied by the rest of its
+row. The result is therefore accurate even if the chain rarely leaves some states.
 """
 
 from __future__ import annotations
@@ -18,17 +17,19 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Custom, Floats, describe, frozen
 
 ROW_TOLERANCE = 1e-9
-"""Maximum difference between the sum of a row and 1."""
+"""Maximum absolute difference between 1 and the sum of a row of a transition matrix."""
 
 BLOCK = 64
-"""Number of states that are eliminated together. The number affects only the speed."""
+"""Number of states that `stationary_distribution` eliminates together. The number affects only the
+running time.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class TransitionMatrix(Custom):
     """Probabilities of moving from one state (row) to another (column) in one step.
 
-    The JSON form is the list of rows.
+    The JSON form is a list of rows.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ class TransitionMatrix(Custom):
 
     @property
     def scaled(self) -> Floats:
-        """The matrix with each row scaled to sum to 1, shape (S, S)."""
+        """Transition matrix whose rows are scaled to sum to 1, shape (S, S)."""
         scaled: Floats = self.rows / self.rows.sum(axis=1, keepdims=True)
         return scaled
 
@@ -91,7 +92,7 @@ class TransitionMatrix(Custom):
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema of the list of rows."""
+        """Return the JSON Schema for the list of rows."""
         row = {
             "type": "array",
             "items": {"type": "number", "minimum": 0, "maximum": 1},
@@ -101,7 +102,9 @@ class TransitionMatrix(Custom):
 
 
 def _numbers(row: Any, size: int, where: str) -> Floats:
-    """Convert a row to an array."""
+    """Convert a row of the matrix to an array, and raise an error if it is not a list of `size`
+    numbers.
+    """
     if not isinstance(row, (list, tuple, np.ndarray)):
         raise InvalidInput(f"{where}: expected a list of {size} probabilities, got {describe(row)}")
     if len(row) != size:
@@ -116,14 +119,14 @@ def _numbers(row: Any, size: int, where: str) -> Floats:
 
 
 def recurrent_classes(transition: Floats) -> list[list[int]]:
-    """Return the recurrent classes of a chain, each as a sorted list of states.
+    """Return the recurrent classes of a Markov chain, each as a sorted list of state indices.
 
     The recurrent classes are the strongly connected components that no transition leaves.
 
     Parameters
     ----------
     transition
-        Matrix of shape (S, S); positive entries are the possible transitions.
+        Transition matrix, shape (S, S). Only the positions of the positive entries matter.
     """
     from scipy.sparse.csgraph import connected_components
 
@@ -136,21 +139,20 @@ def recurrent_classes(transition: Floats) -> list[list[int]]:
 
 
 def stationary_distribution(transition: Floats, recurrent: list[int]) -> Floats:
-    """Return the long-run share of steps that a chain with one recurrent class spends in each
-    state, shape (S,).
+    """Return the stationary distribution of a Markov chain on one recurrent class, shape (S,).
 
     States are eliminated one at a time (Grassmann, Taksar and Heyman, 1985). The algorithm does not
-    subtract, so every share is accurate up to a few rounding errors, even for periodic chains and
-    chains that mix slowly. The running time is O(S^3). Updates are applied for blocks of states,
-    because memory is slower than arithmetic. BLAS is not used, because the last bits of its
-    products depend on the number of threads and the processor.
+    use subtraction, so every probability is accurate up to a few rounding errors, even for periodic
+    chains and chains that mix slowly. The running time is O(S^3). Updates are applied to blocks of
+    states to reduce memory traffic. BLAS is not used, because the last bits of its products depend
+    on the number of threads and the processor.
 
     Parameters
     ----------
     transition
-        Matrix of shape (S, S) whose rows sum to 1; the diagonal is not read.
+        Transition matrix, shape (S, S), whose rows sum to 1. The diagonal is ignored.
     recurrent
-        States of the recurrent class; the shares of all other states are 0.
+        Indices of the states in the recurrent class. All other states have probability 0.
     """
     part = transition[np.ix_(recurrent, recurrent)].copy()
     for end in range(len(part), 0, -BLOCK):

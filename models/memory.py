@@ -1,4 +1,4 @@
-"""The memory available to this process."""
+"""A function that determines how much memory is available to this process."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 
 
 def free_memory() -> float:
-    """Return the number of bytes of main memory that this process can still allocate within its
-    limits, or infinity if unknown.
+    """Return how many bytes of main memory this process can still allocate.
+
+    The result accounts for the free memory of the machine, the address-space limit of the process,
+    and the limit of its control group. If no limit can be read, the result is infinity.
     """
     found = [math.inf]
     try:

@@ -1,4 +1,4 @@
-"""Fields that hold one value per name, for example a value for each drafter or each machine."""
+"""Field values that map names to values, for example a value for each drafter or each machine."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Named(Custom, Generic[V]):
     Attributes
     ----------
     item
-        Class that reads and describes a value.
+        Class whose `parse` and `schema` methods define the JSON form of each value.
 
     Parameters
     ----------
     values
-        Mapping from each name to its value, in the order of the file.
+        Mapping from each name to its value, in the order in which the file contains them.
     """
 
     item: ClassVar[type[Custom]] = Custom  # type: ignore[type-abstract]  # replaced
@@ -47,7 +47,7 @@ class Named(Custom, Generic[V]):
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
-        """Build the values from a mapping of names to JSON-like data."""
+        """Build the object from a mapping of names to JSON-like data."""
         if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
             raise InvalidInput(f"{where}: expected an object, got {describe(data)}")
         for name in data:
@@ -56,12 +56,12 @@ class Named(Custom, Generic[V]):
         return cls({name: cls._read(value, f"{where}.{name}") for name, value in data.items()})
 
     def dump(self) -> dict[str, Any]:
-        """Return the values as a JSON-like object."""
+        """Return the values as JSON-like data, in a dictionary with the same names."""
         return {name: plain(value) for name, value in self.values.items()}
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema of the object."""
+        """Return the JSON Schema for an object with arbitrary names and valid values."""
         return {"type": "object", "additionalProperties": cls._schema()}
 
     @classmethod
@@ -74,13 +74,13 @@ class Named(Custom, Generic[V]):
 
 
 class NamedPasses(Named[PassPieces]):
-    """Durations of forward passes, by machine."""
+    """A mapping from each machine to the duration of its forward passes."""
 
     item = PassPieces
 
 
 class NamedSeconds(Named[float]):
-    """Durations in seconds, by drafter."""
+    """A mapping from each drafter to a duration in seconds."""
 
     @classmethod
     def _read(cls, data: object, where: str) -> float:
@@ -94,7 +94,9 @@ class NamedSeconds(Named[float]):
 
 
 class NamedTrips(Named[Floats]):
-    """Round-trip times by machine, in seconds: a number, or a list of equally likely values."""
+    """A mapping from each machine to its round-trip time in seconds. Each value is a number, or a
+    list of equally likely numbers.
+    """
 
     @classmethod
     def _read(cls, data: object, where: str) -> Floats:
@@ -115,8 +117,8 @@ class _ClosedRates(Rates):
 
 
 class NamedRates(Named[Floats]):
-    """Acceptance probabilities by drafter: one value for all positions, or one value per
-    position.
+    """A mapping from each drafter to its acceptance probabilities. Each value is one probability
+    for all positions, or one probability per position.
     """
 
     item = _ClosedRates

@@ -1,11 +1,10 @@
-"""Acceptance by draft position, and the resulting mean number of tokens per step for each draft
-length, with confidence limits.
+"""Acceptance rates by draft position, with confidence limits.
 
 The rate alpha_j is the probability that draft token j is accepted, given that all its predecessors
 were accepted. A step with K draft tokens yields 1 + alpha_1 + alpha_1 alpha_2 + ... tokens on
-average, including the server's own token. Engines report *cumulative* rates, r_j = alpha_1 ...
-alpha_j. The "draft acceptance rate", the share of draft tokens that are accepted, differs from both
-alpha_j and r_j.
+average, where the first term is the token that the server adds. Engines report *cumulative* rates,
+r_j = alpha_1 ... alpha_j. Their "draft acceptance rate" is the share of draft tokens that are
+accepted, which differs from both alpha_j and r_j.
 """
 
 from __future__ import annotations
@@ -23,7 +22,9 @@ from specopt.models.fields import Floats, Immutable, describe
 
 LEVEL = 0.95
 MAX_BOUNDED = 32
-"""Maximum number of positions for which yields are bounded jointly by linear programs."""
+"""Maximum number of draft positions for which bounds on the mean number of tokens per step are
+computed by linear programs.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,25 +36,25 @@ class PositionAcceptance(Immutable):
     rates
         Conditional acceptance rates alpha_1, ..., alpha_J, each in [0, 1].
     lower
-        Lower confidence limits of the rates; the rates themselves if counts are unknown.
+        Lower confidence limits for the rates. If counts are not known, these are the rates.
     upper
-        Upper confidence limits of the rates; the rates themselves if counts are unknown.
+        Upper confidence limits for the rates. If counts are not known, these are the rates.
     reached
-        Number of drafts that reached each position with all earlier tokens accepted; None if
-        unknown.
+        Number of drafts that reached each position with all earlier tokens accepted, or None if the
+        counts are not known.
     level
         Confidence level of each interval.
     tokens_lower
-        Lower limits of the mean number of tokens per step with 0, 1, ..., J draft tokens; None if
-        only the limits implied by `lower` are known.
+        Lower limits for the mean number of tokens per step with 0, 1, ..., J draft tokens. None
+        means that only the limits implied by `lower` are known.
     tokens_upper
-        Upper limits of the mean number of tokens per step with 0, 1, ..., J draft tokens; None if
-        only the limits implied by `upper` are known.
+        Upper limits for the mean number of tokens per step with 0, 1, ..., J draft tokens. None
+        means that only the limits implied by `upper` are known.
     extends
-        Whether the last rate applies to all later positions, for example if there is one rate for
-        all positions.
+        Whether the last rate applies to all later positions as well, for example because there is
+        one rate for all positions.
     notes
-        Notes that are shown to the user.
+        Remarks about the measurements that are shown to the user.
     """
 
     rates: Floats
@@ -87,7 +88,9 @@ class PositionAcceptance(Immutable):
 
     @classmethod
     def constant(cls, rate: float, lower: float | None = None, upper: float | None = None) -> Self:
-        """Build the object from one rate for all positions."""
+        """Build the object from one rate that applies to all positions. If `lower` or `upper` is
+        None, the rate has no such confidence limit.
+        """
         return cls(
             rates=np.array([rate]),
             lower=np.array([rate if lower is None else lower]),
@@ -97,7 +100,7 @@ class PositionAcceptance(Immutable):
 
     @classmethod
     def exactly(cls, rates: ArrayLike, notes: tuple[str, ...] = ()) -> Self:
-        """Build the object from conditional rates, without confidence intervals."""
+        """Build the object from conditional rates alpha_j, without confidence intervals."""
         known = _rates("acceptance_rates", rates)
         return cls(rates=known, lower=known, upper=known, notes=notes)
 
@@ -132,12 +135,12 @@ class PositionAcceptance(Immutable):
         level
             Confidence level of each interval.
         notes
-            Notes that are shown to the user.
+            Remarks about the measurements that are shown to the user.
 
         Raises
         ------
         InvalidInput
-            If counts are negative, `accepted` exceeds `reached`, or nothing was drafted.
+            If counts are negative, `accepted` exceeds `reached`, or there are no drafts.
         """
         n, k = _counts(reached, accepted, level)
         lower, upper = _clopper_pearson(n, k, (1.0 - level) / 2.0)
@@ -153,13 +156,13 @@ class PositionAcceptance(Immutable):
         *,
         name: str = "counts",
     ) -> Self:
-        """Build the object from totals over drafts of any lengths, with confidence intervals.
+        """Build the object from an engine's totals over all drafts, with confidence intervals.
 
         If every draft has a token at every position, the totals determine every rate, as in
-        `from_counts`. Otherwise, a token that was not accepted may not have been drafted, and the
-        totals determine only the first rate. In this case, the intervals cover the sampling error
-        and all draft lengths that are independent of the tokens and consistent with the totals (see
-        `draft_shares`). The estimated rates are equal from position 2 on.
+        `from_counts`. Otherwise, draft lengths differ, and the totals determine only the first
+        rate. In this case, the intervals account for the sampling error and for all draft lengths
+        that are independent of the tokens and consistent with the totals (module `draft_shares`).
+        The estimated rates are assumed to be as equal as possible from position 2 on.
 
         Parameters
         ----------
@@ -172,7 +175,7 @@ class PositionAcceptance(Immutable):
         level
             Confidence level of each interval.
         name
-            Name of the totals, used in error messages.
+            Word or phrase for the totals, used in error messages.
 
         Raises
         ------
@@ -243,7 +246,7 @@ class PositionAcceptance(Immutable):
 
     @property
     def has_limits(self) -> bool:
-        """Whether the confidence limits differ from the rates."""
+        """Whether any confidence limit differs from the corresponding rate."""
         return bool((self.lower < self.upper).any())
 
     @property
@@ -252,22 +255,23 @@ class PositionAcceptance(Immutable):
         return None if self.extends else len(self.rates)
 
     def expected_tokens(self, longest: int, which: str = "rates") -> Floats:
-        """Return the mean number of tokens per step with 0, 1, ..., `longest` draft tokens,
-        including the server's own token.
+        """Return the mean number of tokens per step for drafts of 0, 1, ..., `longest` tokens.
+
+        The means include the token that the server adds in each step. They increase with every
+        rate, so limits for the rates imply limits for the means. The implied limits are wider than
+        the confidence level requires. If tighter limits are known, they are used instead.
 
         Parameters
         ----------
         longest
-            Longest draft.
+            Maximum draft length.
         which
-            ``"rates"`` for the mean; ``"lower"`` or ``"upper"`` for a limit. The yield increases
-            with every rate, so limits of the rates imply limits of the yield, which are wider than
-            the confidence level requires. Tighter limits are used if they are known.
+            ``"rates"`` for the means; ``"lower"`` or ``"upper"`` for a confidence limit.
 
         Raises
         ------
         InvalidInput
-            If the rates of some positions up to `longest` are unknown.
+            If the rates at some positions up to `longest` are not known.
         """
         if not self.extends and longest > len(self.rates):
             raise InvalidInput(
@@ -291,7 +295,9 @@ class PositionAcceptance(Immutable):
         return np.asarray(np.clip(tighter, *ends), np.float64)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rates as JSON-like data that the reader accepts."""
+        """Return the rates and limits as JSON-like data that the reader for acceptance files
+        accepts.
+        """
         data: dict[str, Any] = {
             "acceptance_rates": self.rates.tolist(),
             "lower": self.lower.tolist(),
@@ -310,7 +316,9 @@ class PositionAcceptance(Immutable):
 
 
 def _counts(reached: ArrayLike, accepted: ArrayLike, level: float) -> tuple[Floats, Floats]:
-    """Check the counts, and return them for the positions that were reached."""
+    """Check counts of drafts and accepted tokens by position, and return both arrays without the
+    positions that no draft reached.
+    """
     n = np.asarray(reached, np.float64)
     k = np.asarray(accepted, np.float64)
     if n.ndim != 1 or n.shape != k.shape or not len(n):
@@ -328,8 +336,8 @@ def _counts(reached: ArrayLike, accepted: ArrayLike, level: float) -> tuple[Floa
 
 
 def _clopper_pearson(n: Floats, k: Floats, tail: float) -> tuple[Floats, Floats]:
-    """Return exact confidence limits for the probabilities of events that occurred k times in n
-    trials. Each limit is wrong with probability at most `tail`.
+    """Return exact lower and upper confidence limits for binomial probabilities, given k successes
+    in n trials. The true probability is outside each limit with probability at most `tail`.
     """
     from scipy.stats import beta
 

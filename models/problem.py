@@ -1,4 +1,6 @@
-"""Base classes of problems and plans, which have declared fields, a JSON form and a judge."""
+"""Base classes for problems and plans, which define their JSON form, their digest and the interface
+of the judge.
+"""
 
 from __future__ import annotations
 
@@ -33,27 +35,27 @@ Sense = Literal["minimize", "maximize"]
 FORMAT = "specopt/1"
 
 LONG_COLUMN = 1000
-"""Minimum number of entries of a column for which a faster JSON encoder is considered."""
+"""Minimum length of an array for which a faster JSON encoder may be used."""
 
 
 TOLERANCE = 1e-9
-"""Relative tolerance of constraints on real-valued amounts. An objective counts as optimal if its
-relative distance to the bound is at most this value.
+"""Relative tolerance for constraints on real-valued amounts. An objective value also counts as
+optimal if its relative distance from the bound is at most this value.
 """
 
 ROUNDING = 1e-11
-"""Relative amount by which bounds are widened to cover the rounding of sums: 90,000 times half a
-unit in the last place. Bounds with cancellation, and bounds from solvers with tolerances, need a
-separate margin.
+"""Relative amount by which bounds are widened to allow for rounding errors in sums. This is 90,000
+times half a unit in the last place. Bounds with cancellation, and bounds from solvers with
+tolerances, need a separate margin.
 """
 
 
 def exceeds(amount: float, limit: float, readings: float = 0.0) -> bool:
-    """Return whether the constraint amount <= limit is violated, up to a relative tolerance.
+    """Return whether `amount` exceeds `limit` by more than the relative tolerance.
 
-    The terms of an amount must all have the same sign, so that they cannot cancel. Do not use this
-    function for counts, which are compared exactly. If the limit is a difference between two clock
-    readings, `readings` is the spacing of floating-point numbers at these readings.
+    If an amount is a sum, its terms must all have the same sign, so that they cannot cancel. Counts
+    must be compared exactly, without this function. If the limit is a difference between two clock
+    readings, `readings` is the spacing between floating-point numbers at these readings.
     """
     return amount > limit + TOLERANCE * max(abs(limit), abs(amount)) + readings
 
@@ -65,18 +67,18 @@ class Evaluation:
     Parameters
     ----------
     objective
-        Objective of the plan.
+        Objective value of the plan.
     terms
-        Parts of the objective, or other values to report.
+        Parts of the objective value, or other values to report.
     size
-        Sum of the absolute values of the objective's terms. If the objective is 0, differences are
-        measured relative to this sum.
+        Sum of the absolute values of the objective's terms. If the objective value is 0,
+        differences are measured relative to this sum.
     key
-        Value used to compare plans of the same problem. This is the objective, unless the objective
-        has too few significant digits.
+        Value by which plans for the same problem are compared. This is the objective value, unless
+        it has too few significant digits.
     tie_break
-        Values, in order of importance, used to choose between plans whose keys are equal up to
-        rounding; smaller values are better.
+        Values for choosing between plans whose keys are equal up to rounding, in order of
+        importance. Lower values are better.
     """
 
     objective: float
@@ -92,15 +94,17 @@ class Evaluation:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan(Checked, Shown):
-    """Base class of plans. A plan is a decision for a problem; subclasses declare the fields."""
+    """Base class for plans. A plan assigns values to a problem's decision variables, which
+    subclasses declare as fields.
+    """
 
     @classmethod
     def from_dict(cls, data: object) -> Self:
-        """Build a plan from JSON-like data."""
+        """Build a plan from JSON-like data in the format of `to_dict`."""
         return parse(cls, data, "plan")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as JSON-like data."""
+        """Return the plan as JSON-like data. Fields that have their default values are omitted."""
         return dump(self)
 
     def __eq__(self, other: object) -> bool:
@@ -121,17 +125,19 @@ else:
 
 
 class Filed(Immutable):
-    """Base class of values that are stored in files. Each file records the value's kind."""
+    """Base class for objects that are stored in files. The field `kind` in a file identifies the
+    class.
+    """
 
     kind: ClassVar[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the value as JSON-like data. Fields with their default value are omitted."""
+        """Return the object as JSON-like data. Fields with their default values are omitted."""
         return {"format": FORMAT, "kind": self.kind, **dump(self)}
 
     @classmethod
     def from_dict(cls, data: object) -> Self:
-        """Build the value from JSON-like data.
+        """Build an object from JSON-like data.
 
         Raises
         ------
@@ -143,14 +149,15 @@ class Filed(Immutable):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem(Filed, Shown, ABC, Generic[P]):
-    """Base class of the problems that `solve` accepts. Subclasses declare the fields and the judge.
+    """Base class for the problems that `solve` accepts. Subclasses declare fields and implement the
+    judge.
 
     Parameters
     ----------
     name
-        Free-text name; not part of the problem's identity.
+        Name of the problem. It does not affect the problem's digest.
     notes
-        Free-text notes; not part of the problem's identity.
+        Remarks about the problem. They do not affect the problem's digest.
     """
 
     plan_type: ClassVar[type[Plan]]
@@ -175,23 +182,23 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 
     @abstractmethod
     def evaluate(self, plan: Any) -> Evaluation:
-        """Return the objective of a plan and its terms, computed directly from the paper's
-        equations.
+        """Return a plan's objective value and its terms. They are computed directly from the
+        problem's equations.
 
         Raises
         ------
         InvalidInput
-            If the plan does not match this problem, so that the equations do not apply.
+            If the plan does not match this problem, so that its equations do not apply.
         """
 
     @abstractmethod
     def violations(self, plan: Any) -> list[str]:
-        """Return a sentence for each constraint that the plan violates; an empty list means that
-        the plan is feasible.
+        """Return a message for each constraint that the plan violates. An empty list means that the
+        plan is feasible.
         """
 
     def expect_plan(self, plan: object) -> None:
-        """Raise `InvalidInput` if an object is not a plan for this kind of problem."""
+        """Raise `InvalidInput` if `plan` is not a plan for this kind of problem."""
         if not isinstance(plan, self.plan_type):
             raise InvalidInput(
                 f"plan: expected a {self.plan_type.__name__}, got {describe(plan)}"
@@ -199,50 +206,54 @@ class Problem(Filed, Shown, ABC, Generic[P]):
             )
 
     def expect_fit(self, plan: object) -> None:
-        """Raise `InvalidInput` if this problem's equations do not apply to an object."""
+        """Raise `InvalidInput` if `plan` is not a plan that this problem can evaluate."""
         self.expect_plan(plan)
         for defect in self._defects(plan):
             raise InvalidInput(defect)
 
     def _defects(self, plan: Any) -> list[str]:
-        """Return the reasons why the problem's equations do not apply to a plan."""
+        """Return the reasons why this problem's equations cannot evaluate a plan."""
         return []
 
     def plot(self, plan: Any) -> Picture:
-        """Return a picture of a plan or of a result's plan. Notebooks display the picture, and the
-        picture's `save` method writes a file.
+        """Return a chart of a plan. The argument may also be a result, whose plan is then shown.
+
+        Notebooks display the chart, and the chart's `save` method writes it to a file.
 
         Raises
         ------
         InvalidInput
-            If the plan is of another kind or is infeasible.
+            If the plan belongs to another kind of problem or is infeasible.
         """
         picture: Picture = late("picture")(self, plan)
         return picture
 
     @property
     def scale(self) -> tuple[float, ...]:
-        """Data of the problem on which `worth` and `sense_of` depend."""
+        """Parameters of this problem that the class methods `worth`, `widened` and `sense_of`
+        require.
+        """
         return ()
 
     @classmethod
     def sense_of(cls, scale: Sequence[float] = ()) -> Sense:
-        """Return whether the objective is minimised or maximised. For some kinds of problems, the
-        answer depends on the scale.
+        """Return "minimize" or "maximize". For some kinds of problems, the answer depends on
+        `scale`.
         """
         return cls.sense
 
     @classmethod
     def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
-        """Convert an objective to the value from which gaps are computed. The two are equal unless
-        the objective has no natural zero. The result is NaN if `value` is out of range.
+        """Convert an objective value to the value from which relative gaps are computed. The two
+        are equal unless the objective has no natural zero. The result is NaN if no plan can have
+        the objective value.
         """
         return value
 
     @classmethod
     def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
-        """Return a bound widened by the relative amount `ROUNDING`, so that the bound remains valid
-        when sums are rounded.
+        """Return a bound that is widened by the relative amount `ROUNDING`. The result is a valid
+        bound even if sums are rounded.
         """
         return bound * (
             1.0 + ROUNDING
@@ -254,20 +265,20 @@ class Problem(Filed, Shown, ABC, Generic[P]):
     def distance(
         cls, objective: float, bound: float, scale: Sequence[float] = (), size: float = 0.0
     ) -> float:
-        """Return the relative distance `|objective - bound| / |objective|` between an objective and
-        a bound, after both are converted by `worth`.
+        """Return the relative distance `|objective - bound| / |objective|` between an objective
+        value and a bound. Both are first converted by `worth`.
 
         Parameters
         ----------
         objective
-            Objective of a plan.
+            Objective value of a plan.
         bound
-            Bound on the objective of the same problem.
+            Bound on the objective values of all plans for the same problem.
         scale
-            Scale of the problem.
+            Value of the problem's property `scale`.
         size
-            Sum of the absolute values of the objective's terms, which replaces the denominator if
-            the objective is 0.
+            Sum of the absolute values of the objective's terms. If the objective value is 0, this
+            sum replaces the denominator.
         """
         objective = cls.worth(objective, scale)
         bound = cls.worth(bound, scale)
@@ -277,20 +288,20 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         return abs(objective - bound) / size if size else math.inf
 
     def gap(self, objective: float, bound: float, size: float = 0.0) -> float:
-        """Return the relative distance between an objective of this problem and a bound; see
-        `distance`.
+        """Return the relative distance between an objective value of this problem and a bound, as
+        defined by `distance`.
         """
         return self.distance(objective, bound, self.scale, size)
 
     @cached_property
     def numbers(self) -> int:
-        """Count of all numbers in the problem's fields."""
+        """Number of values in the problem's fields, which measures the size of the problem."""
         return count_numbers(tuple(getattr(self, one.name) for one in fields(self)))
 
     @cached_property
     def sha256(self) -> str:
-        """Digest that identifies the problem: the hash of its canonical JSON form without `name`
-        and `notes`.
+        """SHA-256 digest that identifies the problem. It is computed from the canonical JSON form
+        of all fields except `name` and `notes`.
         """
         data = self.to_dict()
         data.pop("name", None)
@@ -299,7 +310,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema of a problem file of this kind."""
+        """Return the JSON Schema for files that contain this kind of problem."""
         body = schema(cls)
         header = {
             "$schema": described(
@@ -329,16 +340,16 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 
 
 _TYPES: dict[str, type[Problem]] = {}
-"""Problem classes by kind; each class is added when it is defined."""
+"""Mapping from each kind to its problem class. A class is added when it is defined."""
 
 
 def problem_type(kind: object) -> type[Problem]:
-    """Return the problem class for a kind.
+    """Return the problem class for a kind, for example ``"serving-latency"``.
 
     Raises
     ------
     InvalidInput
-        If there is no such kind.
+        If there is no such kind of problem.
     """
     if isinstance(kind, str) and kind not in _TYPES:
         late("plugged_kinds")(kind)  # importing this function also defines the built-in kinds
@@ -348,13 +359,15 @@ def problem_type(kind: object) -> type[Problem]:
 
 
 def refuse_subclass(problem: Problem) -> None:
-    """Reject a problem whose class is a subclass of the problem class for its kind.
+    """Raise an error if a problem is an instance of a user-defined subclass of a problem class.
+
+    Such a subclass may change the judge, but methods, files and tables support only the original
+    class.
 
     Raises
     ------
     InvalidInput
-        If the problem is an instance of a subclass. Methods, files and tables support only the
-        class itself.
+        If the problem's class is not the class that is registered for its kind.
     """
     own, base = type(problem), problem_type(problem.kind)
     if own is not base:
@@ -366,11 +379,11 @@ def refuse_subclass(problem: Problem) -> None:
 
 
 def canonical_json(data: Mapping[str, Any]) -> bytes:
-    """Return the JSON text from which digests are computed. Keys are sorted, there are no spaces,
-    and numbers are formatted as Python formats them.
+    """Return the canonical JSON document from which digests are computed.
 
-    Long columns of numbers without exponents are encoded by msgspec, which is much faster and
-    produces the same text.
+    Keys are sorted, there are no spaces, and numbers are formatted as Python formats them. Long
+    arrays of numbers that are written without exponents are encoded by msgspec, which is much
+    faster and produces the same bytes.
     """
     parts = []
     for key in sorted(data):
@@ -384,7 +397,7 @@ def canonical_json(data: Mapping[str, Any]) -> bytes:
 
 
 def _needs_no_exponent(column: list[Any]) -> bool:
-    """Return whether all numbers in a column or a list of rows can be written without exponents."""
+    """Return whether all numbers in a list or a nested list are written without exponents."""
     if not isinstance(column[0], (int, float, list)):
         return False
     try:
@@ -398,7 +411,7 @@ def _needs_no_exponent(column: list[Any]) -> bool:
 
 
 def strip_header(data: object, kind: str) -> dict[str, Any]:
-    """Check the fields `format` and `kind` of JSON-like data, and return the other fields without
+    """Check the fields `format` and `kind` of JSON-like data, and return all other fields except
     `$schema`.
 
     Raises

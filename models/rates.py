@@ -1,5 +1,5 @@
-"""Fields for acceptance rates and for durations by draft length. Such a field holds one number if
-all values are equal, otherwise a list of values.
+"""Field values for acceptance rates by position and for durations by draft length. A single number
+may be specified if all values are equal.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from specopt.models.fields import Custom, Floats, describe
 
 @dataclass(frozen=True, eq=False)
 class Rates(Custom):
-    """A list of probabilities in (0, 1). If all values are equal, the field may hold one number
-    instead.
+    """A list of probabilities in (0, 1). The JSON form is a list, or a single number if all values
+    are equal.
 
     Attributes
     ----------
     closed
-        Whether 0 and 1 are allowed.
+        Whether the values 0 and 1 are allowed.
     below
-        Exclusive upper limit of the values; the value 1 is nevertheless allowed if `closed`.
+        Exclusive upper limit on the values, except that the value 1 is allowed if `closed`.
 
     Parameters
     ----------
@@ -40,7 +40,9 @@ class Rates(Custom):
 
     @classmethod
     def parse(cls, data: object, where: str) -> float | Self:  # type: ignore[override]  # a number remains a number
-        """Return a number unchanged; build the rates from a list or an array."""
+        """Build the object from a list or an array. A single number is checked and returned as a
+        number.
+        """
         given = data.tolist() if isinstance(data, (np.ndarray, np.generic)) else data
         if not isinstance(given, (list, tuple)):
             return cls._rate(given, where)
@@ -54,7 +56,7 @@ class Rates(Custom):
         return cls(values)
 
     def __add__(self, amount: float) -> Self:
-        """Return a copy in which an amount has been added to every value."""
+        """Return a copy in which `amount` has been added to every value."""
         return type(self)(self.values + amount)
 
     def dump(self) -> list[float]:
@@ -64,7 +66,7 @@ class Rates(Custom):
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema, which accepts a number or a list."""
+        """Return the JSON Schema for the values, which accepts a number or a list of numbers."""
         ends = ("minimum", "maximum") if cls.closed else ("exclusiveMinimum", "exclusiveMaximum")
         number = {"type": "number", ends[0]: 0} | ({ends[1]: 1} if cls.below == 1.0 else {})
         return {"anyOf": [number, {"type": "array", "items": number, "minItems": 1}]}
@@ -81,21 +83,22 @@ class Rates(Custom):
 
 @dataclass(frozen=True, eq=False)
 class SecondsByLength(Rates):
-    """Durations, in seconds, for 0, 1, 2, ... draft tokens. If all durations are equal, the field
-    may hold one number instead.
+    """Durations in seconds for 0, 1, 2, ... draft tokens. The JSON form is a list, or a single
+    number if all durations are equal.
     """
 
     closed: ClassVar[bool] = True
     below: ClassVar[float] = sys.float_info.max
 
     def __rmul__(self, factor: float) -> Self:
-        """Return the durations multiplied by a factor."""
+        """Return a copy in which every duration is multiplied by `factor`."""
         return type(self)(factor * self.values)
 
 
 def by_length(seconds: float | SecondsByLength, longest: int, where: str) -> Floats:
-    """Return the durations for 0 to `longest` draft tokens, in seconds. Error messages refer to the
-    field as `where`.
+    """Return an array of durations for 0 to `longest` draft tokens, in seconds.
+
+    A single number is repeated for every length. Error messages refer to the field as `where`.
 
     Raises
     ------

@@ -1,5 +1,5 @@
-"""Functions that read input files up to a maximum size, with clear messages for files that cannot
-be read.
+"""Functions that read input files. Files that are too large or cannot be read raise `InvalidInput`
+with a clear message.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from specopt.models.errors import InvalidInput
 StrPath = str | os.PathLike[str]
 
 MAX_BYTES = 256 * 2**20
-"""Maximum size of a file in bytes; larger files are rejected. A problem with a million tasks takes
-about a fifth of this size.
+"""Maximum size of an input file in bytes. Larger files are rejected. A file for a problem with a
+million tasks has about a fifth of this size.
 """
 
 
 def read_bytes(path: StrPath, cap: int = MAX_BYTES) -> bytes:
-    """Return the content of a file or a pipe. A pipe is read until it is closed.
+    """Read a file or a pipe and return its content. A pipe is read until it is closed.
 
     Raises
     ------
@@ -35,12 +35,12 @@ def read_bytes(path: StrPath, cap: int = MAX_BYTES) -> bytes:
 
 
 def read_text(path: StrPath) -> str:
-    """Return the content of a UTF-8 file. A byte order mark at the start is removed.
+    """Read a UTF-8 file and return its content. A byte order mark at the start is removed.
 
     Raises
     ------
     InvalidInput
-        If `read_bytes` rejects the file, or if the content is not UTF-8.
+        If the file cannot be read, is too large, or is not encoded in UTF-8.
     """
     try:
         return read_bytes(path).decode("utf-8-sig")
@@ -49,15 +49,15 @@ def read_text(path: StrPath) -> str:
 
 
 def expect_path(path: object) -> None:
-    """Raise `InvalidInput` if an object is not a path."""
+    """Raise `InvalidInput` if `path` is neither a string nor a path object."""
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidInput(f"path: expected a path, got {path!r}")
 
 
 @contextmanager
 def opened(path: StrPath) -> Iterator[BinaryIO]:
-    """Open a file for reading. System errors are converted to `InvalidInput` until the file is
-    closed.
+    """Open a file for reading in a ``with`` statement. Operating-system errors inside the statement
+    are converted to `InvalidInput`.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def opened(path: StrPath) -> Iterator[BinaryIO]:
 
 
 def too_large(path: StrPath, limit: int) -> InvalidInput:
-    """Return the exception for a file that is larger than `limit` bytes."""
+    """Return the exception to raise if a file is larger than `limit` bytes."""
     return InvalidInput(
         f"{path}: the file is larger than {limit // 2**20} MiB; remove unneeded parts or split it"
     )

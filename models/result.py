@@ -1,5 +1,5 @@
-"""The result of a solve: a plan, the objective computed by the judge, a bound, and the reason why
-the method stopped.
+"""Data types for the results of solves. A result contains a plan, the objective value computed by
+the judge, a bound, and the reason why the method stopped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from specopt.models.problem import FORMAT, P, Plan, Problem
 
 
 class Status(StrEnum):
-    """Status of a result's plan: proven optimal, feasible, proven not to exist, or not found."""
+    """Status of a solve: the plan is proven optimal or only feasible, the problem is proven
+    infeasible, or no plan was found.
+    """
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
@@ -24,7 +26,7 @@ class Status(StrEnum):
 
 
 class Termination(StrEnum):
-    """Reason why a method stopped; `Result` documents the values."""
+    """Reason why a method stopped. The values are explained in the documentation of `Result`."""
 
     CONVERGED = "converged"
     GAP = "gap"
@@ -37,22 +39,23 @@ class Termination(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Conflict:
-    """A constraint that no plan satisfies.
+    """A constraint that no plan satisfies, reported for an infeasible problem.
 
     Parameters
     ----------
     constraint
-        Name of the field that imposes the constraint.
+        Name of the constraint, which in most cases is the field that imposes the constraint.
     index
-        Index of the task or client; None if the constraint applies to all tasks or clients
+        Index of the task, client or client class, or None if the constraint applies to all of them
         together.
     needs
         Minimum amount that is required, in the field's unit.
     has
         Amount that is available, in the field's unit.
     least_change
-        Mapping from a field to the closest value that makes the problem feasible if only this field
-        is changed; empty if no such value is known.
+        Mapping from the names of fields to values. Changing any one of these fields to its value
+        makes the problem feasible, and no smaller change suffices. The mapping is empty if no such
+        value is known.
     """
 
     constraint: str
@@ -67,7 +70,7 @@ class Conflict:
 
 
 SOLVED: WeakValueDictionary[str, Problem] = WeakValueDictionary()
-"""Solved problems that are still in memory, by their digest."""
+"""Mapping from digests to the solved problems that are still in memory."""
 
 GO_ON = (
     "the work limit that applies without a time limit was reached; to continue, set a time limit"
@@ -77,22 +80,22 @@ GO_ON = (
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a running method, as passed to a callback.
+    """Progress of a running method. Callbacks receive an object of this class.
 
     Parameters
     ----------
     seconds
-        Time since the start of the solve.
+        Time since the start of the solve, in seconds.
     objective
-        Objective of the best plan so far; None if there is no plan.
+        Objective value of the incumbent, or None if there is no incumbent.
     bound
-        Best bound so far; None if there is no bound.
+        Best bound so far, or None if there is no bound.
     gap
-        Gap between the objective and the bound; None if either is missing.
+        Relative gap between `objective` and `bound`, or None if either is missing.
     plan
-        Best plan so far, which the judge has accepted; None if there is no plan.
+        Incumbent, which is the best feasible plan so far, or None if there is none.
     improvements
-        Number of times so far that a new best plan was found.
+        Number of times that a new incumbent has been found.
     """
 
     seconds: float
@@ -105,7 +108,7 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result(Shown, Generic[P]):
-    """The result of `specopt.solve`.
+    """The result that `specopt.solve` returns.
 
     Parameters
     ----------
@@ -114,37 +117,38 @@ class Result(Shown, Generic[P]):
     problem_sha256
         Digest of the solved problem.
     problem_file
-        Path of the problem's file, relative to the folder of the result's file; None if unknown.
+        Path of the problem's file relative to the folder of the result's file, or None if it is not
+        known.
     method
-        Name of the method.
+        Name of the method that solved the problem.
     options
-        Options of the method.
+        Options with which the method was called.
     status
-        Whether the plan is proven optimal ("optimal"), feasible ("feasible") or absent. The plan is
-        absent if the problem is proven infeasible ("infeasible") or no plan was found ("none").
+        Status of the plan: proven optimal ("optimal") or feasible ("feasible"). Without a plan, the
+        problem is proven infeasible ("infeasible") or no plan was found ("none").
     termination
-        Reason why the method stopped. With a proof, the plan is optimal (`converged`) or within the
-        requested gap (`gap`), or the problem is infeasible (`infeasible`). Without a proof, the
-        method reached a limit (`time_limit`, `work_limit`), or more time would not have helped
-        (`exhausted`). The caller, a solver failure or a lack of memory may also stop a method
-        (`interrupted`).
+        Reason why the method stopped. The method may have proven that the plan is optimal
+        ("converged") or within the requested gap ("gap"), or that the problem is infeasible
+        ("infeasible"). It may have reached a limit ("time_limit", "work_limit"), or more time would
+        not have helped ("exhausted"). The caller, a solver failure or a lack of memory may also
+        stop a method ("interrupted").
     plan
-        Plan; None if there is no plan.
+        Best plan that was found, or None if there is none.
     objective
-        Objective computed by the judge; None if there is no plan.
+        Objective value computed by the judge, or None if there is no plan.
     terms
-        Parts of the objective; empty if there is no plan.
+        Parts of the objective value. The mapping is empty if there is no plan.
     bound
-        Valid bound on the objective of every plan; None if the method has no bound.
+        Proven bound on the objective value of every plan, or None if the method has no bound.
     gap
-        Relative distance between the objective and the bound; None if the method has no bound.
+        Relative distance between `objective` and `bound`, or None if the method has no bound.
     seconds
-        Duration of the call to `solve`, including compilation.
+        Duration of the call to `solve` in seconds, including compilation.
     stats
         Statistics reported by the method. A portfolio reports the methods that ran (`members`), the
         method that found the plan (`plan_by`) and the method that proved the bound (`bound_by`).
     explanation
-        Reason why there is no plan, worded for the user; None if there is a plan.
+        Explanation for the user of why there is no plan, or None if there is a plan.
     conflict
         Constraints that cannot be satisfied, if the problem is infeasible.
     versions
@@ -175,8 +179,8 @@ class Result(Shown, Generic[P]):
 
     @property
     def by(self) -> str:
-        """Name of the method. For a portfolio, the text also contains the methods that found the
-        plan and the bound.
+        """Name of the method. For a portfolio, the string also names the methods that found the
+        plan and proved the bound.
         """
         plan = self.stats.get("plan_by")
         bound = self.stats.get("bound_by")
@@ -185,7 +189,9 @@ class Result(Shown, Generic[P]):
         return f"{self.method} ({plan if plan == bound else f'plan: {plan}, bound: {bound}'})"
 
     def row(self) -> dict[str, Any]:
-        """Return the result as a row of a table: a mapping from column names to values."""
+        """Return the main fields of the result as a mapping from names to values, for example for a
+        table with one row per result.
+        """
         names = (
             "kind",
             "method",
@@ -205,14 +211,15 @@ class Result(Shown, Generic[P]):
         return SOLVED.get(self.problem_sha256)
 
     def plot(self) -> Picture:
-        """Return a picture of the plan. Notebooks display the picture, and the picture's `save`
-        method writes a file.
+        """Return a chart of the plan.
+
+        Notebooks display the chart, and the chart's `save` method writes it to a file.
 
         Raises
         ------
         InvalidInput
-            If there is no plan, or if the problem is no longer in memory. If only the problem is
-            missing, use `problem.plot(result)`.
+            If there is no plan, or if the problem is no longer in memory. In the second case, call
+            `problem.plot(result)` instead.
         """
         if self.problem is None:
             raise InvalidInput(
@@ -221,7 +228,7 @@ class Result(Shown, Generic[P]):
         return self.problem.plot(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as JSON-like data."""
+        """Return the result as JSON-like data that `specopt.load` accepts in a file."""
         return {
             "format": FORMAT,
             **{one.name: getattr(self, one.name) for one in fields(self)},

@@ -1,9 +1,9 @@
-"""JSON Schemas for declared dataclasses. Types and ranges come from annotations, descriptions from
-docstrings, and units from field names.
+"""JSON Schemas for declared dataclasses.
 
-Every field has a description (`description`), a unit (`unit`; "1" for numbers without a unit,
-"none" for other values) and a domain in words (`range`, in addition to the keywords of JSON
-Schema). Every field has a `default` or is required.
+Types and ranges are derived from annotations, descriptions from docstrings, and units from field
+names. Every field has the keywords `description`, `unit` and `range`, and a `default` unless it is
+required. The unit is "1" for numbers without a unit and "none" for other values. The range repeats
+the standard keywords of JSON Schema in words.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ UNITS = {
     "watts": "W",
     "spread": "s",
 }
-"""Unit of a field, by the last word of its name (before "_per_")."""
+"""Mapping from words to units. A field's unit is determined by the last word of its name or, if the
+name contains "_per_", by the last word of each part.
+"""
 
 COUNTS = ("pipeline_length",)
-"""Fields without a unit, although their names end like the names of fields with a unit."""
+"""Names of fields that have no unit, although their last word is a key of `UNITS`."""
 
 Schema = dict[str, Any]
 
@@ -70,7 +72,9 @@ def schema(cls: Any) -> Schema:
 def described(
     body: Schema, name: str, words: str, field: dataclasses.Field[Any] | None = None
 ) -> Schema:
-    """Return a field's schema, extended by its description, unit, range and default."""
+    """Return a field's schema with the additional keywords `description`, `unit`, `range` and, for
+    optional fields, `default`.
+    """
     out = {
         "description": words,
         **body,
@@ -83,7 +87,8 @@ def described(
 
 
 def unit_of(name: str) -> str:
-    """Derive the unit of a number from the name of its field; "1" means no unit.
+    """Derive the unit of a number from the name of its field. The unit "1" means that the number is
+    dimensionless.
 
     Examples
     --------
@@ -98,7 +103,7 @@ def unit_of(name: str) -> str:
 
 
 def range_of(body: Schema) -> str:
-    """Return a text that describes the domain of a value."""
+    """Return a string that describes the domain of a value, for example "number >= 0"."""
     if "anyOf" in body:
         found = dict.fromkeys(range_of(one) for one in body["anyOf"] if one.get("type") != "null")
         return " or ".join(found) + (", or null" if {"type": "null"} in body["anyOf"] else "")
@@ -124,14 +129,14 @@ def range_of(body: Schema) -> str:
 
 
 def summary_of(documented: object) -> str:
-    """Return the first paragraph of a docstring as one line."""
+    """Return the first paragraph of an object's docstring as a single line."""
     return " ".join((inspect.getdoc(documented) or "").partition("\n\n")[0].split())
 
 
 @cache
 def descriptions(cls: type) -> dict[str, str]:
-    """Return a mapping from parameter names to their descriptions in the docstrings of a class and
-    its base classes.
+    """Return the descriptions of a class's parameters as a mapping from names to descriptions. They
+    are read from the docstrings of the class and its base classes.
     """
     found: dict[str, str] = {}
     for part in reversed(cls.__mro__):
@@ -153,14 +158,16 @@ def descriptions(cls: type) -> dict[str, str]:
 
 
 ONE_OF = "one of"
-"""Text shown as the default of a field that only some forms of an object have. Exactly one form is
-required.
+"""String shown in the column "default" for a field that occurs only in some forms of an object. An
+object must have exactly one form.
 """
 
 
 def rows(body: Schema) -> list[dict[str, str]]:
-    """Return a row for each field of a schema. The fields of a nested object follow the field that
-    contains the object. Fields that several forms share appear once.
+    """Return the rows of a table that documents a schema, with one row per field.
+
+    The fields of a nested object follow the field that contains the object. A field that occurs in
+    several forms of an object is listed once.
     """
     return list({tuple(row.values()): row for row in _rows(body, "")}.values())
 

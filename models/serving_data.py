@@ -1,13 +1,13 @@
-"""The fields that both kinds of serving problems share, and the quantities derived from these
-fields without simulating a plan.
+"""Fields and quantities that the two kinds of serving problems have in common (paper 1).
 
 The kinds are `serving-latency` (fixed batches) and `continuous-serving` (batches that change
-between decoding steps). This module also computes the durations of the two stages of a decoding
-step, drafting and verifying a batch (paper 1), and the times at which the stages end (Eq. 20).
+between decoding steps). A decoding step consists of two stages for each batch, drafting and
+verifying. This module computes the durations of the stages and the times at which they end (Eq.
+20).
 
-The argument `reached` is the length that a batch has reached before a step, in tokens. This is the
-longest prompt before the first step, and I_m + (n - 1) L before step n of a static batch. Arrays
-are broadcast, with one row per batch and one column per step.
+Functions with an argument `reached` expect the length that each batch has reached before a step, in
+tokens. This is the longest prompt before the first step, and I_m + (n - 1) L before step n of a
+static batch. Arrays are broadcast, with one row per batch and one column per step.
 """
 
 from __future__ import annotations
@@ -56,36 +56,48 @@ DRAFTING_FIELDS = (
     "acceptance_rate",
     "max_speculation_length",
 )
-"""Fields that are required by every mechanism except the autoregressive one."""
+"""Names of the fields that are required unless decoding is autoregressive."""
 
 SHORTEST_SECONDS, LONGEST_SECONDS = 1e-100, 1e100
-"""Minimum and maximum durations, in seconds. Problems with durations outside these limits are
-rejected, so that sums, quotients and products with counts stay finite.
+"""Minimum and maximum durations in seconds. Problems with durations outside these limits are
+rejected, because sums, quotients or products with counts might not be finite.
 """
 
 
 SMALLEST_SHARE = 1e-201
-"""Minimum bandwidth share in a plan. With this limit, the longest upload and the sum of all uploads
-stay finite.
-"""
+"""Minimum bandwidth share in a plan. With this limit, all upload times and their sum are finite."""
 
 
 TaskShares = Given[Annotated[Floats, Column(float)], FloatsLike]
 TaskRates = Given[OpenUnit | Rates | None, float | FloatsLike | Rates | None]
 Samples = Given[TokenSamples | None, TokenSamples | Sequence[IntsLike] | Ints | None]
-"""Types of fields. The classes of the two kinds declare these fields again: for an inherited field
-of a frozen dataclass, mypy would infer the type that the constructor accepts.
+"""Types of fields in serving problems and plans. Subclasses declare fields of these types again.
+Otherwise, mypy would infer the wrong type when such a field is read.
 """
 
 
 def stage_ends(
     mechanism: Mechanism, draft_done: Any, done: Any, T_d: Any, T_v: Any, larger: Any = np.maximum
 ) -> tuple[Any, Any]:
-    """Return the times at which the draft stage and the verify stage finish a step's next batch
-    (Eq. 20).
+    """Return the times at which the draft stage and the verify stage finish a batch (Eq. 20).
 
-    The arguments may be arrays or numbers. For numbers, `larger` must be the maximum of two
-    numbers.
+    Only the mechanism "pipelined" updates the first time. Otherwise, it is `draft_done`.
+
+    Parameters
+    ----------
+    mechanism
+        Mechanism of the plan.
+    draft_done
+        Time at which the draft stage finishes the previous batch of the step, a number or an array.
+    done
+        Time at which the verify stage finishes the previous batch of the step.
+    T_d
+        Duration of the batch's draft stage.
+    T_v
+        Duration of the batch's verify stage.
+    larger
+        Function that returns the larger of two times: ``np.maximum`` for arrays, ``max`` for
+        numbers.
     """
     if mechanism == "pipelined":
         draft_done = draft_done + T_d
@@ -94,7 +106,7 @@ def stage_ends(
 
 
 def too_much(needed: float, which: str, limit: float) -> str:
-    """Return the end of a sentence about a batch that does not fit in memory."""
+    """Return the end of an error message about a batch that does not fit in memory."""
     return (
         f"needs {needed / 1e9:.3f} GB of {which}-model memory, but only {limit / 1e9:.3f} GB"
         f" are available"
@@ -103,8 +115,8 @@ def too_much(needed: float, which: str, limit: float) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingPlan(Plan):
-    """The fields shared by the plans of both kinds of serving problems. The plan class of each kind
-    documents these fields.
+    """Base class for plans of `serving-latency` and `continuous-serving` problems, with the fields
+    that they have in common. The fields are documented in the subclasses.
     """
 
     speculation_length: NonNegativeInt
@@ -117,8 +129,8 @@ S = TypeVar("S", bound=ServingPlan, covariant=True)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingData(Problem[S]):
-    """The fields shared by both kinds of serving problems. The problem class of each kind documents
-    these fields.
+    """Base class for `serving-latency` and `continuous-serving` problems, with the fields that they
+    have in common. The fields are documented in the subclasses.
     """
 
     sense: ClassVar[Sense] = "minimize"
@@ -164,8 +176,8 @@ class ServingData(Problem[S]):
         self._check_range()
 
     def _check_samples(self) -> None:
-        """Reject missing samples, and lists of rates or lengths that do not have one entry per
-        task.
+        """Raise an error if required samples are missing, or if acceptance rates or samples do not
+        have one entry per task.
         """
         if self.output_lengths == "predicted" and self.output_samples is None:
             raise InvalidInput(
@@ -183,7 +195,9 @@ class ServingData(Problem[S]):
                 )
 
     def _check_range(self) -> None:
-        """Reject runtimes and links whose durations could exceed the floating-point range."""
+        """Raise an error if an upload time or a total runtime could be outside the supported range
+        of durations.
+        """
         with np.errstate(all="ignore"):
             alone = self.uploads("pipelined", np.ones(self.tasks))  # with the whole bandwidth
         if not (
@@ -218,12 +232,16 @@ class ServingData(Problem[S]):
                 )
 
     def shared_fields(self) -> dict[str, Any]:
-        """Return a mapping from the names of the fields that both kinds share to their values."""
+        """Return the fields that `serving-latency` and `continuous-serving` problems have in
+        common, as a mapping from names to values.
+        """
         return {field.name: getattr(self, field.name) for field in fields(ServingData)}
 
     @property
     def moving_seconds(self) -> float:
-        """Maximum time, in seconds, that moving sequences between batches adds to a step."""
+        """Upper bound on the time, in seconds, that moving sequences between batches adds to a
+        stage. The value is 0 unless a subclass overrides it.
+        """
         return 0.0
 
     @property
@@ -242,8 +260,10 @@ class ServingData(Problem[S]):
 
     @property
     def longest_output(self) -> int:
-        """Maximum output length O_max: the maximum over all samples if lengths are predicted,
-        otherwise the given maximum or, if none is given, the largest output length.
+        """Maximum output length O_max, in tokens.
+
+        If output lengths are predicted, this is the maximum over all samples. Otherwise, it is
+        `max_output_tokens` or, if that is None, the largest entry of `output_tokens`.
         """
         if self.output_lengths == "predicted" and self.output_samples is not None:
             return int(self.output_samples.rows.max())
@@ -251,8 +271,8 @@ class ServingData(Problem[S]):
 
     @property
     def scenarios(self) -> tuple[Ints, ...]:
-        """Equally likely arrays of output lengths, over which a plan is evaluated: all samples if
-        lengths are predicted, otherwise a single array.
+        """Equally likely arrays of output lengths, over which a plan's objective is averaged. There
+        is one array per sample if lengths are predicted, and a single array otherwise.
         """
         if self.output_lengths == "predicted" and self.output_samples is not None:
             return tuple(self.output_samples.rows)
@@ -260,12 +280,12 @@ class ServingData(Problem[S]):
 
     @property
     def common_rate(self) -> float:
-        """Acceptance rate that all tasks have in common.
+        """Acceptance rate that applies to all tasks.
 
         Raises
         ------
         InvalidInput
-            If there is no single rate, because rates differ between tasks or are not given.
+            If the problem specifies one rate per task or no rates.
         """
         if not isinstance(self.acceptance_rate, float):
             raise InvalidInput(
@@ -275,13 +295,15 @@ class ServingData(Problem[S]):
 
     @property
     def rates(self) -> Floats:
-        """Acceptance rate of each task, shape (K,); 0 if no rate is given."""
+        """Acceptance rate of each task, shape (K,). The rates are 0 if the problem does not specify
+        any.
+        """
         rate = self.acceptance_rate
         return rate.values if isinstance(rate, Rates) else np.full(self.tasks, rate or 0.0)
 
     def tokens_per_step(self, length: int) -> Floats:
-        """Return the mean number of tokens L_k that each task gains in a step with a given draft
-        length (Eq. 7), shape (K,).
+        """Return the mean number of tokens L_k that each task gains in a step with `length` draft
+        tokens (Eq. 7), shape (K,).
         """
         if length == 0 or self.acceptance_rate is None:
             return np.ones(self.tasks)
@@ -292,13 +314,26 @@ class ServingData(Problem[S]):
     def stage_seconds(
         self, size: Any, reached: Floats, length: int, prefill: Any, unseen: Any = 1.0
     ) -> tuple[Floats, Floats]:
-        """Return the durations T^d and T^v of a step's draft and verify stages for each batch, in
-        seconds (Eq. 13-14, 18-19).
+        """Return the durations T^d of draft stages and T^v of verify stages, in seconds.
 
-        A verify pass processes the draft tokens and the last token, or the draft tokens and the
-        prompt if `prefill` is set. The first draft pass processes the tokens that the draft model
-        has not seen: the prompt if `prefill` is set, otherwise `unseen` tokens. Every later draft
-        pass processes one token.
+        The durations follow Eq. 13-14 and 18-19. A verify pass processes the draft tokens and the
+        last output token. The first draft pass processes `unseen` tokens, which the draft model has
+        not processed yet, and every later draft pass processes one token. If `prefill` is true, the
+        prompt replaces the last output token in the verify pass, and the `unseen` tokens in the
+        first draft pass.
+
+        Parameters
+        ----------
+        size
+            Number of tasks in each batch.
+        reached
+            Length that each batch has reached before the step, in tokens.
+        length
+            Speculation length.
+        prefill
+            Whether the step is the batch's first step.
+        unseen
+            Number of tokens that the draft model has not processed, in steps without prefill.
         """
         new = np.where(prefill, reached + length, 1.0 + length)
         verify = pass_seconds(
@@ -313,8 +348,8 @@ class ServingData(Problem[S]):
 
     @property
     def planned_output_tokens(self) -> Ints:
-        """Output length assumed for each task: the given length if lengths are known, otherwise
-        O_max.
+        """Output length that is assumed for each task. This is `output_tokens` if output lengths
+        are known, and O_max for every task otherwise.
         """
         if self.output_lengths == "known":
             return self.output_tokens
@@ -322,12 +357,12 @@ class ServingData(Problem[S]):
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """Mechanisms that a plan may use."""
+        """Mechanisms among which a plan may choose."""
         return MECHANISMS if self.mechanism == "any" else (self.mechanism,)
 
     def bits_per_token(self, mechanism: Mechanism) -> float:
-        """Return the number lambda of bits sent per input token. By default, this is 16 times the
-        total hidden size of the models in use.
+        """Return the number lambda of bits sent per input token. Unless the problem specifies it,
+        this is 16 times the sum of the hidden sizes of all models that `mechanism` uses.
         """
         if self.embedding_bits_per_token is not None:
             return self.embedding_bits_per_token
@@ -337,7 +372,7 @@ class ServingData(Problem[S]):
         return 16.0 * hidden
 
     def mechanism_of(self, plan: ServingPlan) -> Mechanism:
-        """Return the mechanism of a plan.
+        """Return the mechanism that a plan uses, which is chosen by the problem or by the plan.
 
         Raises
         ------
@@ -358,15 +393,15 @@ class ServingData(Problem[S]):
         return self.mechanism
 
     def uploads(self, mechanism: Mechanism, shares: Floats) -> Floats:
-        """Return how long each task's input takes to upload with the given bandwidth shares, in
-        seconds (Eq. 15).
+        """Return each task's upload time in seconds if the tasks receive the bandwidth `shares`
+        (Eq. 15).
         """
         bits = np.asarray(self.bits_per_token(mechanism) * self.input_tokens, np.float64)
         return upload_seconds(bits, shares, self.bandwidth_hz, self.snr)
 
     def limited_models(self, mechanism: Mechanism) -> list[tuple[str, Decoder, float]]:
-        """Return the name, the shape and the memory limit of each model in use whose memory is
-        limited.
+        """Return a tuple (name, shape, limit) for each model whose memory is limited. The limit is
+        in bytes. Only models that `mechanism` uses are included.
         """
         models = [("verify", self.verify, self.verify_memory_bytes)]
         if mechanism != "autoregressive":
@@ -376,11 +411,11 @@ class ServingData(Problem[S]):
 
     @abstractmethod
     def batch_defects(self, plan: Any) -> list[str]:
-        """Return the reasons why the batches are not valid for this problem."""
+        """Return the reasons why a plan's batches are not valid for this problem."""
 
     def _defects(self, plan: ServingPlan) -> list[str]:
-        """Return the reasons why the plan does not match this problem: violations of (24c)-(24e)
-        and wrong shapes.
+        """Return the reasons why the plan does not match this problem. These are violations of the
+        constraints (24c)-(24e), and arrays of the wrong length.
         """
         try:
             mechanism = self.mechanism_of(plan)
@@ -413,8 +448,8 @@ class ServingData(Problem[S]):
         return found + self.batch_defects(plan)
 
     def share_and_length_violations(self, plan: ServingPlan, total_share: float) -> list[str]:
-        """Return the violations of (24a) and (24f). `total_share` is the maximum total share that
-        is in use at any time.
+        """Return messages about violations of the constraints (24a) on bandwidth and (24f) on the
+        speculation length. `total_share` is the maximum total share that is in use at any time.
         """
         found = []
         if exceeds(total_share, 1.0):

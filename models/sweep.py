@@ -1,5 +1,5 @@
-"""Sweeps: measurements of an engine's throughput at various loads and draft lengths. A sweep is the
-input to `specopt tune`.
+"""Data types for sweeps, which are measurements of an engine's throughput at several loads and
+draft lengths. A sweep is the input to `specopt tune`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe, refuse_denormal
 
 BLOCKS = ("dflash", "dspark", "domino", "p-eagle", "peagle", "pard", "medusa")
-"""Parts of the names of drafters that draft a whole block in one pass."""
+"""Substrings of drafter names. A drafter whose name contains one of them drafts a whole block in
+one pass.
+"""
 
 MAX_CONCURRENCY = 65_536
 MAX_DRAFTS = 1_000
@@ -30,21 +32,21 @@ ALSO = (
     "joules_per_request",
     "watts",
 )
-"""Names of optional measurements of a run."""
+"""Names of the optional values that may be measured in a run."""
 
 
 @dataclass(frozen=True, order=True)
 class Condition:
-    """A load on the engine.
+    """A load under which the engine was measured.
 
     Parameters
     ----------
     concurrency
         Number of concurrent requests.
     workload
-        Name of the workload; empty if there is only one.
+        Name of the workload. The name is empty if there is only one workload.
     context_tokens
-        Number of context tokens per request; 0 if unknown.
+        Number of context tokens per request, or 0 if it is not known.
     """
 
     concurrency: int
@@ -54,17 +56,17 @@ class Condition:
 
 @dataclass(frozen=True, order=True)
 class Setup:
-    """A configuration of the engine's drafting, except for the draft length.
+    """A drafting configuration of the engine, without the draft length.
 
     Parameters
     ----------
     drafter
-        Name of the drafter; empty if there is only one.
+        Name of the drafter. The name is empty if there is only one drafter.
     mode
-        Mode "fixed", or a mode of the engine such as "adaptive". In the engine's modes, the draft
-        length is a maximum.
+        Rule by which the engine chooses draft lengths. In mode "fixed", every draft has the
+        configured length. In other modes, such as "adaptive", the configured length is a maximum.
     topk
-        Number of candidates per position; drafts are trees if this number is larger than 1.
+        Number of candidates per position. Drafts are trees if this number is greater than 1.
     """
 
     drafter: str = ""
@@ -73,15 +75,15 @@ class Setup:
 
     @property
     def is_sequential(self) -> bool:
-        """Whether tokens are drafted one at a time, with the same draft length at every step. Tree
-        drafters and block drafters are not sequential.
+        """Whether tokens are drafted one at a time and all drafts have the same length. Drafters
+        that draft trees or whole blocks are not sequential.
         """
         blocks = any(name in self.drafter.lower() for name in BLOCKS)
         return self.topk == 1 and self.mode == "fixed" and not blocks
 
 
 ONLY = Setup()
-"""Default setup of a sweep that does not specify setups."""
+"""Setup of all runs in a sweep that does not specify setups."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,8 @@ class Point:
     condition
         Load on the engine.
     draft_length
-        Number of tokens drafted per step. 0 means that speculation is enabled but does not draft;
-        None means that speculation is not configured.
+        Number of tokens drafted per step. The value 0 means that speculation is enabled but no
+        tokens are drafted, and None means that speculation is disabled.
     """
 
     condition: Condition
@@ -110,13 +112,15 @@ class Measurement:
     point
         Load and draft length of the run.
     tokens_per_second
-        Output tokens per second, over all requests; None if only the acceptance is known.
+        Total number of output tokens per second over all requests, or None if only the acceptance
+        length is known.
     acceptance_length
-        Mean number of tokens per step, including the engine's own token; None if not reported.
+        Mean number of tokens per step, including the token that the engine adds. None means that
+        the engine did not report it.
     setup
         Setup of the run.
     also
-        Other measurements, keyed by the names in `ALSO`.
+        Mapping from names in `ALSO` to other measured values.
     """
 
     point: Point
@@ -155,22 +159,23 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Runs of one engine on one machine. Runs with the same point and setup are repetitions.
+    """A collection of runs of one engine on one machine. Runs with the same point and setup are
+    repetitions.
 
     Parameters
     ----------
     measurements
-        Runs of the engine, at least one.
+        Runs of the engine. At least one is required.
     notes
-        Notes that are shown to the user, for example about dropped rows.
+        Remarks that are shown to the user, for example about rows that were omitted.
     zero_is_none
-        Whether runs with draft length 0 are used as the baseline without speculation; see
-        `with_none`.
+        Whether `with_none` has used runs with draft length 0 in place of missing runs without
+        speculation.
     relative
-        Draft length used as the baseline because there are no runs without speculation; None
-        otherwise. See `with_none`.
+        Draft length that `with_none` has chosen as the baseline because there are no runs without
+        speculation. None means that such runs exist or that no baseline has been chosen.
     unit
-        Unit of `tokens_per_second`.
+        Unit of the values in `tokens_per_second`.
     """
 
     measurements: tuple[Measurement, ...]
@@ -190,29 +195,32 @@ class Sweep:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """All loads in the sweep, sorted."""
+        """All distinct loads in the sweep, in sorted order."""
         return tuple(sorted({m.point.condition for m in self.measurements}))
 
     @property
     def workloads(self) -> tuple[str, ...]:
-        """Names of all workloads in the sweep, sorted."""
+        """Names of all workloads in the sweep, in alphabetical order."""
         return tuple(sorted({m.point.condition.workload for m in self.measurements}))
 
     @property
     def draft_lengths(self) -> tuple[int, ...]:
-        """All draft lengths that were measured with speculation, sorted."""
+        """All draft lengths in runs with speculation, in increasing order."""
         lengths = {m.point.draft_length for m in self.measurements}
         return tuple(sorted(length for length in lengths if length is not None))
 
     @property
     def setups(self) -> tuple[Setup, ...]:
-        """All setups that were measured with speculation, sorted."""
+        """All distinct setups in runs with speculation, in sorted order. If there are no such runs,
+        the tuple contains the default setup.
+        """
         drafting = {m.setup for m in self.measurements if m.point.draft_length is not None}
         return tuple(sorted(drafting)) or (ONLY,)
 
     def of(self, setup: Setup) -> Sweep:
-        """Return the runs of one setup. A run without speculation belongs to every setup, unless
-        the run specifies a drafter.
+        """Return a sweep that contains only the runs with one setup, and runs without speculation
+        for comparison. If a run without speculation specifies a drafter, it is included only if the
+        drafter is the same.
         """
         kept = [
             m
@@ -223,8 +231,8 @@ class Sweep:
         return replace(self, measurements=tuple(kept))
 
     def per_joule(self) -> Sweep:
-        """Return a sweep with tokens per joule instead of tokens per second, using the runs that
-        report energy.
+        """Return a sweep whose throughput values are in tokens (or requests) per joule instead of
+        tokens per second. Runs that do not report energy are omitted.
 
         Raises
         ------
@@ -245,8 +253,8 @@ class Sweep:
 
     @property
     def energy(self) -> str:
-        """What is counted per joule: tokens, or requests if the number of tokens per request is
-        unknown.
+        """Unit of energy efficiency. This is "tokens per joule", or "requests per joule" if the
+        number of tokens per request is not known.
         """
         known = all(
             "joules_per_token" in m.also or "watts" in m.also or "output_tokens" in m.also
@@ -256,8 +264,10 @@ class Sweep:
         return "tokens per joule" if known else "requests per joule"
 
     def front(self) -> list[dict[str, object]]:
-        """Return the options that no other option dominates in both tokens per second and tokens
-        per joule, fastest first.
+        """Return the Pareto front of setups and draft lengths for throughput and energy efficiency.
+
+        Each row of the result contains a setup, a draft length, and the geometric means of tokens
+        per second and tokens (or requests) per joule. The fastest option comes first.
         """
         found: dict[tuple[Setup, int | None], list[tuple[float, float]]] = defaultdict(list)
         for m in self.measurements:
@@ -279,11 +289,11 @@ class Sweep:
         return rows
 
     def with_none(self) -> Sweep:
-        """Return a sweep that has a baseline for comparisons: the runs without speculation, or a
-        substitute if all runs use speculation.
+        """Return a sweep that has a baseline with which draft lengths can be compared.
 
-        The substitute is draft length 0 if that length was measured, otherwise the fastest constant
-        draft length.
+        The baseline consists of the runs without speculation. If there are none, it consists of the
+        runs with draft length 0 or, if that length was not measured, with the draft length that has
+        the most runs. Ties go to the fastest length.
         """
         lengths = {m.point.draft_length for m in self.measurements}
         if None in lengths or self.relative is not None or not any(self.draft_lengths):
@@ -308,7 +318,9 @@ class Sweep:
         return replace(self, notes=(*self.notes, note), relative=base)
 
     def _fastest(self) -> int:
-        """Return the draft length with the most runs. Ties go to the length with the largest
+        """Return the draft length that serves as the baseline if all runs use speculation.
+
+        This is the length with the largest number of runs. Ties go to the length with the largest
         geometric mean of the throughput.
         """
         logs: dict[int, list[float]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""A field that holds equally likely samples of token counts. Each sample has one count per task."""
+"""Field value for equally likely samples of token counts. Each sample has one count per task."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from specopt.models.integer_table import IntegerTable
 
 @dataclass(frozen=True, eq=False)
 class TokenSamples(IntegerTable):
-    """Samples of token counts. The JSON form is a list of rows.
+    """A table of equally likely samples of token counts. The JSON form is a list of rows.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class TokenSamples(IntegerTable):
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema of the list of rows."""
+        """Return the JSON Schema for the list of rows."""
         count = {"type": "integer", "minimum": 1, "maximum": MAX_TOKENS}
         return {
             "type": "array",

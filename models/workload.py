@@ -1,4 +1,4 @@
-"""The base class of simulation workloads, which can be stored in files."""
+"""The base class for simulation workloads, which can be stored in files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from specopt.models.problem import Filed
 
 
 class Workload(Filed):
-    """Base class of simulation workloads."""
+    """Base class for workloads, which describe the random demand that a simulation generates."""
 
     def __init_subclass__(cls) -> None:
         WORKLOADS[cls.kind] = cls
@@ -18,4 +18,4 @@ class Workload(Filed):
 
 
 WORKLOADS: dict[str, type[Workload]] = {}
-"""Workload classes by kind; each class is added when it is defined."""
+"""Mapping from each kind to its workload class. A class is added when it is defined."""

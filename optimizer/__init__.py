@@ -27,7 +27,7 @@ _load, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> object:
-    """Return a public name listed in `__init__.pyi`, or the version."""
+    """Return a public object that `__init__.pyi` lists, or the version, by name."""
     if name in __all__:
         return _load(name)
     if name == "__version__":

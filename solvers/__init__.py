@@ -1,4 +1,4 @@
-"""Solution methods, with one folder per problem kind and one file per method.
+"""Solution methods, organised in one folder per problem kind with one file per method.
 
-The subfolder `kernels` of a kind contains its compiled code.
+A folder's subfolder `kernels` contains compiled code.
 """

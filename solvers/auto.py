@@ -1,7 +1,7 @@
-"""The method `auto`: a portfolio of the methods of a problem kind.
+"""The method `auto`, which runs a portfolio of methods for a problem kind.
 
-The methods of the portfolio are called members. Each member starts from the best plan and the best
-bound of the preceding members.
+The methods in the portfolio are called members. Each member starts from the best plan and the best
+bound that the preceding members have found.
 """
 
 from __future__ import annotations
@@ -20,14 +20,12 @@ from specopt.solvers.budget import MEMORY_LIMIT, Budget
 from specopt.solvers.method import Method, Outcome
 
 SOON = 0.1
-"""If at most this much time is left, in seconds, no simple plan is offered before the first member
+"""Remaining time, in seconds, at or below which no simple plan is recorded before the first member
 runs.
 """
 
 WORK_SECONDS = 20.0
-"""Work limit of each member, which applies if there is no time limit, in approximate seconds on one
-core.
-"""
+"""Work limit of each member if there is no time limit, in approximate seconds on one core."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +33,8 @@ class Auto(Method):
     """Base class of the portfolio methods.
 
     The members run one at a time, until the plan and the bound agree or a limit is reached. Without
-    a time limit, every member has a work limit, which counts nodes, labels and steps, so that the
-    result does not depend on a clock. With a time limit, only the clock is checked. With
+    a time limit, every member has a work limit on nodes, labels and steps, which makes the result
+    independent of the machine's speed. With a time limit, only the clock is checked. With
     `time_limit=math.inf`, the members run until the plan is proven optimal.
     """
 
@@ -51,14 +49,16 @@ class Auto(Method):
     instead: ClassVar[tuple[type[Method], ...]] = ()
 
     def members(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> tuple[Method, ...]:
-        """Return the members that run for a problem, in order; later members are skipped once a
-        plan is proven optimal.
+        """Return the members that accept a problem, in the order in which they run. Later members
+        do not run if the plan is already proven optimal.
         """
         return tuple(self._able(problem, memory_limit))
 
     def _able(self, problem: Any, memory_limit: float) -> Iterator[Method]:
-        """Yield the members that accept a problem, lazily, because querying all members takes as
-        long as solving a small problem.
+        """Yield the members that accept a problem, or else the first substitute that accepts it.
+
+        The generator is lazy, because querying all members takes as long as solving a small
+        problem.
         """
 
         def able(kinds: tuple[type[Method], ...]) -> Iterator[Method]:
@@ -73,7 +73,7 @@ class Auto(Method):
             yield from islice(able(self.instead), 1)
 
     def order_for(self, problem: Any) -> tuple[type[Method], ...]:
-        """Return the members in the preferred order for a problem."""
+        """Return the members in the order in which they should run for a problem."""
         return self.order
 
     def refusal(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> str | None:
@@ -83,26 +83,31 @@ class Auto(Method):
         return (self.order + self.instead)[-1]().refusal(problem, memory_limit)
 
     def bytes_needed(self, problem: Any) -> dict[str, float]:
-        """Return the memory that the first member needs, in bytes, by purpose."""
+        """Return how many bytes the first member needs, as a dictionary. Each key names the fields
+        or quantities that determine the amount.
+        """
         first = next(self._able(problem, math.inf), None)
         return {} if first is None else first.bytes_needed(problem)
 
     def seconds_needed(self, problem: Any) -> dict[str, float]:
-        """Return the time that the first member needs, in seconds, by purpose."""
+        """Return approximate lower bounds, in seconds, on the time during which the first member
+        cannot be interrupted. Each key of the dictionary names what determines the time.
+        """
         first = next(self._able(problem, math.inf), None)
         return {} if first is None else first.seconds_needed(problem)
 
     def repaired(self, problem: Any, plan: Any) -> Plan | None:
-        """Adapt a plan of a similar problem to this problem; return None if that is not possible.
+        """Adapt a plan for a similar problem to this problem, or return None if that is not
+        possible.
 
-        The result may be infeasible for this problem.
+        The adapted plan may be infeasible.
         """
         return None
 
     def plain_plans(self, problem: Any) -> Iterable[Plan]:
-        """Return plans that need no compiled code.
+        """Return simple plans that are computed without compiled code.
 
-        These plans are offered if compilation has used up the time limit.
+        They provide a result if compilation uses up the time limit.
         """
         return ()
 
@@ -112,7 +117,9 @@ class Auto(Method):
             budget.offer(plan)
 
     def run(self, problem: Problem, budget: Budget) -> Outcome:
-        """Run the members one at a time."""
+        """Run the members one at a time, and return the best plan and the best bound that they
+        find.
+        """
         budget.offer_warm_start()
         if "numba" not in sys.modules and SOON < budget.remaining < math.inf:
             # The import of Numba alone may exceed the time limit.

@@ -1,4 +1,6 @@
-"""The budget of a solve: the limits of a method, with the best plan and the best bound so far."""
+"""The budget of a solve, which stores a method's limits together with the best plan and the best
+bound found so far.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +15,32 @@ from specopt.models.result import Progress
 from specopt.solvers.clock import Clock
 
 MEMORY_LIMIT = 2 * 2**30
-"""Default memory limit of a solve in bytes, in addition to the memory that the process already
-uses.
+"""Default memory limit of a solve, in bytes. The limit does not include memory that the process
+already uses.
 """
 
 LAST_SECONDS = 0.025
-"""Time allowed for judging a method's last plan beyond 1.05 times the time limit, in seconds.
+"""Time, in seconds, that the evaluation of a method's last plan may take beyond 1.05 times the time
+limit.
 
-This time is half of the delay that a result may have.
+It is half of the delay that is tolerated for a result.
 """
 
 LARGE = 2**26
-"""Minimum size, in bytes, of arrays that are compared with the free memory."""
+"""Size, in bytes, above which arrays are compared not only with the memory limit but also with the
+free memory.
+"""
 
 Callback = Callable[[Progress], bool | None]
 
 
 def shortage(fields: str, size: float, limit: float) -> str | None:
-    """Return an error message if arrays whose size depends on the given fields exceed the available
-    memory.
+    """Return an error message if arrays of `size` bytes exceed the available memory, and otherwise
+    None.
 
-    The arrays are compared with the limit and, if they are large, with the free memory. The result
-    is None if the arrays fit or the limit is infinite.
+    `fields` names the problem fields that determine the size, for use in the message. The size is
+    compared with `limit` and, if it is large, with the free memory. An infinite limit is never
+    exceeded.
     """
     kind = "but the limit is"
     if LARGE < size <= limit < math.inf:
@@ -47,14 +53,14 @@ def shortage(fields: str, size: float, limit: float) -> str | None:
 
 
 class Budget(Clock):
-    """The limits of a method, with the best plan and the best bound so far.
+    """The limits of a solve, and the best plan and the best bound found so far.
 
     Parameters
     ----------
     problem
-        Problem to solve; its judge evaluates every offered plan.
+        Problem to solve. It evaluates every plan that the method finds.
     time_limit
-        Time limit in seconds, counted from `started`, or None.
+        Time limit in seconds, counted from `started`, or None for no time limit.
     gap
         Relative gap at which a method may stop.
     seed
@@ -66,9 +72,9 @@ class Budget(Clock):
     warm_start
         Feasible initial plan, or None.
     callback
-        Function that is called with the progress; if it returns True, the method stops.
+        Function that is repeatedly called with the progress. If it returns True, the method stops.
     started
-        Value of `time.perf_counter` at which the clock starts; None means the current time.
+        Value of `time.perf_counter` at which the clock starts. None stands for the current time.
     """
 
     def __init__(
@@ -110,31 +116,36 @@ class Budget(Clock):
         self.bound_by: str | None = None
 
     def check(self, ahead: float = 0.0) -> None:
-        """Raise an exception if the solve must stop or if the work limit is reached."""
+        """Raise an exception if the solve must stop or if the work limit is reached.
+
+        The solve must stop if the caller has requested it, or if the time limit is reached within
+        the next `ahead` seconds.
+        """
         super().check(ahead)
         if self.work_left <= 0.0:
             raise OutOfWork
 
     def spend(self, seconds: float) -> None:
-        """Charge work to the work limit, in seconds on one core at a fixed rate.
+        """Charge work against the work limit, in seconds on one core.
 
-        Because the rate is fixed, a method reaches its work limit at the same node on all machines.
+        Methods convert operations to seconds at a fixed rate, so a method reaches its work limit at
+        the same point on every machine.
         """
         self.work_left -= seconds
 
     def is_proven(self, tolerance: float) -> bool:
-        """Return whether the plan and the bound agree within a relative tolerance or the requested
-        gap.
+        """Return whether the relative gap between the plan's objective and the bound is at most the
+        requested gap or 90 % of `tolerance`, whichever is larger.
         """
         if self.objective is None or self.bound is None:
             return False
         return self.problem.gap(self.objective, self.bound) <= max(self.gap, 0.9 * tolerance)
 
     def hold(self, fields: str, size: float) -> None:
-        """Check that arrays fit into memory before they are allocated.
+        """Check that arrays fit in memory before they are allocated.
 
-        `size` is the total size of the arrays in bytes, and `fields` names the fields of the
-        problem that determine this size.
+        `size` is the total size of the arrays in bytes, and `fields` names the problem fields that
+        determine this size.
 
         Raises
         ------
@@ -146,14 +157,14 @@ class Budget(Clock):
             raise OutOfMemory(lacking)
 
     def offer(self, plan: Plan) -> float:
-        """Judge a feasible plan, keep and report it if it is the best so far, and return its
-        objective.
+        """Evaluate a feasible plan, and return its objective. If the plan improves on the
+        incumbent, record it as the new incumbent and report it.
 
         Raises
         ------
         OutOfTime
-            If a plan is already known, and judging another plan would exceed the time limit and its
-            tolerance. Judging is expected to take as long as for the last plan.
+            If there is an incumbent, and evaluating another plan would exceed the time limit by
+            more than a tolerance. The evaluation is expected to take as long as the previous one.
         """
         if plan is self.incumbent and self.objective is not None:
             return self.objective
@@ -184,9 +195,9 @@ class Budget(Clock):
         return evaluation.objective
 
     def evaluate(self, plan: Plan) -> Evaluation:
-        """Return the judge's evaluation of a plan.
+        """Evaluate a plan without recording it.
 
-        The evaluations of the incumbent and of the last plan are cached.
+        The evaluations of the incumbent and of the most recent plan are cached.
         """
         for known, evaluation in ((self.incumbent, self._evaluation), self._judged):
             if plan is known and evaluation is not None:
@@ -202,18 +213,22 @@ class Budget(Clock):
         return evaluation
 
     def offer_warm_start(self) -> None:
-        """Offer the warm start, if there is one."""
+        """Evaluate the warm start, if there is one, and record it as the incumbent if it improves
+        on the current one.
+        """
         if self.warm_start is not None:
             self.offer(self.warm_start)
 
     def improve_bound(self, bound: float) -> None:
-        """Record a valid bound on the objective of every plan if it is the best bound so far."""
+        """Record a valid bound on the objective of every plan if it improves on the best bound so
+        far.
+        """
         if self.bound is None or self._better(self.bound, bound):
             self.bound, self.bound_by = bound, self.member
             self.report()
 
     def report(self) -> None:
-        """Report the progress to the callback, and record whether it requests a stop."""
+        """Report the progress to the callback, and record whether the callback requests a stop."""
         if self.callback is None:
             return
         gap = None

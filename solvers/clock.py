@@ -1,5 +1,5 @@
-"""The clock of a solve, which measures the remaining time, and makes calls and imports that must
-not exceed it.
+"""The clock of a solve, which measures the remaining time. It also performs calls and imports that
+must not exceed the time limit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from specopt.solvers.kernels.compiling import meter, metered
 T = TypeVar("T")
 
 SPARE = 0.2
-"""Share of the remaining time that is reserved for a stopped call to return."""
+"""Fraction of the remaining time that is reserved for a kernel to return after it is told to stop.
+"""
 
 
 class Clock:
@@ -29,9 +30,9 @@ class Clock:
     Parameters
     ----------
     time_limit
-        Time limit in seconds, counted from `started`, or None.
+        Time limit in seconds, counted from `started`, or None for no time limit.
     started
-        Value of `time.perf_counter` at which the clock starts; None means the current time.
+        Value of `time.perf_counter` at which the clock starts. None stands for the current time.
     """
 
     def __init__(self, time_limit: float | None = None, started: float | None = None) -> None:
@@ -49,7 +50,7 @@ class Clock:
 
     @property
     def remaining(self) -> float:
-        """Remaining time in seconds. It is never negative, and is infinite if there is no time
+        """Remaining time in seconds. It is never negative, and it is infinite if there is no time
         limit.
         """
         return max(0.0, self.time_limit - self.seconds)
@@ -57,8 +58,8 @@ class Clock:
     def check(self, ahead: float = 0.0) -> None:
         """Raise an exception if the solve must stop.
 
-        This is the case if the caller has requested a stop, or if the time limit is reached now or
-        within the next `ahead` seconds.
+        The solve must stop if the caller has requested it, or if the time limit is reached within
+        the next `ahead` seconds.
         """
         if self.stopped:
             raise Stopped
@@ -67,10 +68,10 @@ class Clock:
             raise OutOfTime
 
     def pace(self) -> Callable[[], None]:
-        """Return a function to call before each round of a loop.
+        """Return a function that should be called before each iteration of a loop.
 
-        The function raises an exception if a round as long as the longest round so far would exceed
-        the time limit.
+        The function raises an exception if an iteration as long as the longest iteration so far
+        would exceed the time limit.
         """
         before, longest = self.seconds, 0.0
 
@@ -86,23 +87,23 @@ class Clock:
         """Call a long-running kernel without exceeding the time limit, and return its result.
 
         The call runs in a separate thread, so the kernel must release the global interpreter lock
-        (``nogil``). As an additional argument, the kernel receives an array whose only entry is set
-        to 1 when the kernel should stop.
+        (``nogil``). The kernel receives an additional last argument: an array whose only entry is
+        set to 1 when the kernel should stop.
 
         Parameters
         ----------
         kernel
             Kernel to call.
         arguments
-            Arguments of the kernel.
+            Positional arguments for the kernel, except the additional argument.
         partial
-            Whether a stopped call returns a useful result. If so, the kernel is stopped shortly
-            before the time limit.
+            Whether a call that is stopped early returns a useful result. If so, the kernel is told
+            to stop shortly before the time limit.
 
         Raises
         ------
         OutOfTime
-            If the call does not end in time, or if it was stopped and has no useful result.
+            If the call does not return before the time limit.
         """
         self.check()
         # Compile here, because the time of other threads is not counted as preparation.
@@ -138,28 +139,31 @@ class Clock:
 
     @property
     def preparing_seconds(self) -> float:
-        """Time that this thread has spent on imports and compilation since the clock started."""
+        """Time, in seconds, that the current thread has spent on imports and compilation since the
+        clock started.
+        """
         return meter.seconds - self._metered_before
 
     def load(self, module: str) -> Any:
-        """Import the kernel module "KIND.MODULE" and return it. Its kernels are compiled when they
-        are first called.
+        """Import a kernel module, given as "KIND.MODULE", and return it. Its kernels are compiled
+        when they are first called.
 
         Raises
         ------
         OutOfTime
-            If the import does not finish in time.
+            If the import does not finish before the time limit.
         """
         kind, _, name = module.partition(".")
         return self.load_library(f"specopt.solvers.{kind}.kernels.{name}")
 
     def load_library(self, name: str) -> Any:
-        """Import a module that is slow to import, without exceeding the time limit.
+        """Import a module that takes long to import, without exceeding the time limit, and return
+        it.
 
         Raises
         ------
         OutOfTime
-            If the import does not finish in time.
+            If the import does not finish before the time limit.
         """
         if name in _ready:
             return _ready[name]

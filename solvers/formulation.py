@@ -1,5 +1,5 @@
-"""Formulations: functions that express a problem as a mathematical program, and convert the
-solution of the program to a plan.
+"""Formulations, which express a problem as a mathematical program and convert the program's
+solution to a plan.
 """
 
 from __future__ import annotations
@@ -12,27 +12,30 @@ from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.problem import Plan
 
 MAX_ENTRIES = 200_000
-"""Maximum number of nonzero entries of a program; Pyomo needs about one kilobyte per entry."""
+"""Maximum number of nonzero coefficients in a program. Pyomo needs about one kilobyte for each of
+them.
+"""
 
 Value = Callable[[Any], float]
-"""Function that returns the value of a variable in the solution of a program."""
+"""Function that returns the value of a given variable in the solution of a program."""
 
 
 @dataclass(frozen=True)
 class Formulation:
-    """The formulation of one problem kind as a program.
+    """The formulation of a problem kind as a mathematical program.
 
     Parameters
     ----------
     state
-        Function that takes a problem and keyword options, and returns the program. The problem's
+        Function that accepts a problem and keyword options, and returns the program. The problem's
         objective equals the program's objective times the program's attribute `unit`, plus its
         attribute `offset`.
     read
-        Function that takes the problem, the program and a function that returns the values of
-        variables, and returns the plan.
+        Function that converts a solution to a plan. Its arguments are the problem, the program, and
+        a function that returns the value of a variable.
     is_linear
-        Whether the program is a linear or integer Pyomo program; otherwise, it is a CVXPY program.
+        Whether the program is a linear or mixed-integer program in Pyomo. Otherwise, it is a convex
+        program in CVXPY.
     """
 
     state: Callable[..., Any]
@@ -46,7 +49,7 @@ def check_size(rows: int, columns: int, entries: int) -> None:
     Raises
     ------
     Unsupported
-        If the program has more than `MAX_ENTRIES` entries.
+        If the program would have more than `MAX_ENTRIES` nonzero coefficients.
     """
     if entries > MAX_ENTRIES:
         raise Unsupported(
@@ -62,7 +65,7 @@ def solution(variable: Any) -> float:
     Raises
     ------
     InvalidInput
-        If the variable has no value.
+        If the variable has no value because the program has not been solved.
     """
     found = variable.value
     if found is None:

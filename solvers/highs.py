@@ -1,4 +1,5 @@
-"""Suppression of the output of HiGHS, also in objects that Pyomo creates.
+"""Suppression of the console output of HiGHS, which also applies to HiGHS objects that Pyomo
+creates.
 
 HiGHS 1.16.0 prints a banner once per process while its Python object is constructed, before any
 option can be set.
@@ -27,7 +28,9 @@ class Highs(highspy.Highs):
         self.setOptionValue("output_flag", False)
 
     def enableCallbacks(self) -> None:
-        """Turn off the output before the constructor makes the call that prints the banner."""
+        """Turn off the output, and then enable callbacks. The constructor calls this method just
+        before HiGHS would print its banner.
+        """
         self.setOptionValue("output_flag", False)
         super().enableCallbacks()  # type: ignore[no-untyped-call]
 
@@ -39,10 +42,11 @@ _found = highspy.Highs
 
 @contextmanager
 def silent_highs() -> Iterator[None]:
-    """Replace `highspy.Highs`, which Pyomo uses, by a silent class in the enclosed code.
+    """Replace the class `highspy.Highs`, which Pyomo uses, by a silent class inside the `with`
+    block.
 
     Several threads may use this context manager concurrently. HiGHS objects that other code creates
-    in the meantime are silent as well, unless that code sets `output_flag`.
+    in the meantime are also silent, unless that code sets `output_flag`.
     """
     global _inside, _found
     with _lock:

@@ -1,6 +1,6 @@
-"""Base classes of methods.
+"""Base classes for solution methods.
 
-A method is a frozen dataclass whose fields are its options. Its class attributes describe its
+A method is a frozen dataclass whose fields are its options and whose class attributes describe its
 capabilities.
 """
 
@@ -21,21 +21,21 @@ from specopt.solvers.budget import MEMORY_LIMIT, Budget, shortage
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The result of a method, with a plan and a bound that have not been judged yet.
+    """The result of running a method, before its plan is evaluated and its bound is checked.
 
     Parameters
     ----------
     plan
-        Plan, or None if no plan was found.
+        Best plan, or None if no plan was found.
     bound
-        Valid bound on the objective of every plan, or None.
+        Valid bound on the objective of every plan, or None if there is no bound.
     termination
         Reason why the method stopped. If no limit stopped the method, `solve` determines from the
         plan and the bound whether the method has converged or is exhausted.
     stats
         Statistics to report, by name.
     explanation
-        Reason why there is no plan, stated in terms of the problem.
+        Reason why there is no plan, in terms of the problem, or None.
     conflict
         Constraints that rule out every plan, in machine-readable form.
     """
@@ -49,7 +49,7 @@ class Outcome:
 
     @classmethod
     def of(cls, budget: Budget, **fields: Any) -> Self:
-        """Return the outcome with the best plan and the best bound of a budget."""
+        """Build an outcome from the best plan and the best bound of a budget."""
         return cls(plan=budget.incumbent, bound=budget.bound, **fields)
 
 
@@ -60,10 +60,10 @@ class Condition:
     Parameters
     ----------
     takes
-        Description of the accepted problems, such as "rates per round".
+        Phrase that describes the accepted problems, such as "rates per round".
     clash
-        Function of the method and the problem that describes the violation, such as "rates per
-        second", or returns None if the problem satisfies the requirement.
+        Function of the method and the problem. It returns a phrase that describes the violation,
+        such as "rates per second", or None if the problem satisfies the requirement.
     """
 
     takes: str
@@ -71,9 +71,9 @@ class Condition:
 
 
 def only(field: str, value: Any, words: str) -> Condition:
-    """Return the condition that a field of the problem has a given value.
+    """Return a condition that a field of the problem has the value `value`.
 
-    `words` is a format string that describes a value, such as "rates per {}".
+    `words` is a format string that describes a value of the field, such as "rates per {}".
     """
 
     def clash(method: Any, problem: Any) -> str | None:
@@ -84,7 +84,7 @@ def only(field: str, value: Any, words: str) -> Condition:
 
 
 def at_most(limit: int, unit: str, count: Callable[[Any, Any], float], hint: str = "") -> Condition:
-    """Return the condition that a problem does not exceed a size limit.
+    """Return a condition that the size of a problem does not exceed a limit.
 
     Parameters
     ----------
@@ -93,10 +93,10 @@ def at_most(limit: int, unit: str, count: Callable[[Any, Any], float], hint: str
     unit
         Unit of the size, as a plural noun.
     count
-        Function of the method and the problem that returns the size, or infinity if it stops
-        counting above the limit.
+        Function of the method and the problem that returns the size. It may return infinity instead
+        of a size above the limit.
     hint
-        Advice on how to make the problem smaller.
+        Advice on how to make the problem smaller, or an empty string.
     """
 
     def clash(method: Any, problem: Any) -> str | None:
@@ -110,7 +110,7 @@ def at_most(limit: int, unit: str, count: Callable[[Any, Any], float], hint: str
 
 @dataclass(frozen=True)
 class Method(ABC):
-    """Base class of methods, each of which solves problems of one kind.
+    """Base class for methods, each of which solves problems of one kind.
 
     The fields of a subclass are the options of the method.
 
@@ -123,27 +123,27 @@ class Method(ABC):
     exact
         Whether the method proves optimality if it has enough time.
     may_fail
-        Whether the method may find no plan although a plan exists; in that case, the method
-        explains why.
+        Whether the method may fail to find a plan although one exists. If it fails, it explains
+        why.
     source, guarantee, complexity
-        Texts that describe the origin, the guarantee and the computational cost of the method.
+        Descriptions of the method's origin, its guarantee and its computational complexity.
     supports_warm_start
-        Whether the method uses an initial plan. All other keywords of `solve` are supported by
-        every method.
+        Whether the method uses an initial plan. Every method supports all other keyword arguments
+        of `solve`.
     takes
-        Requirements on a problem in addition to the size limit.
+        Requirements that a problem must satisfy in addition to the size limit.
     max_size
-        Maximum size of a problem, or None.
+        Maximum size of a problem, or None for no limit.
     size_unit
-        Unit in which `size_of` counts, as a plural noun.
+        Unit of the size that `size_of` returns, as a plural noun.
     size_hint
-        Advice on how to make a problem smaller; may be empty.
+        Advice on how to make a problem smaller. It may be empty.
     bytes_per_number, bytes_per_part
-        Memory in bytes per number in the problem, and per unit of `size_of`.
+        Memory in bytes that the method needs per number in the problem, and per unit of size.
     tolerance
         Relative gap within which a result is considered optimal.
     requires
-        Import names of the required optional packages.
+        Import names of optional packages that the method requires.
     """
 
     name: ClassVar[str]
@@ -167,22 +167,27 @@ class Method(ABC):
         check(self)
 
     def size_of(self, problem: Any) -> float:
-        """Return the size that `max_size` limits, or infinity if counting stops above the limit."""
+        """Return the problem size that `max_size` limits.
+
+        The result may be infinity if the exact size is not needed because it exceeds the limit.
+        """
         raise NotImplementedError(f"{self.name}: a method with max_size must define size_of")
 
     @classmethod
     def conditions(cls) -> tuple[Condition, ...]:
-        """Return all requirements on a problem: the size limit, if any, and `takes`."""
+        """Return all requirements that a problem must satisfy. They consist of the size limit, if
+        there is one, and the conditions in `takes`.
+        """
         if cls.max_size is None:
             return cls.takes
         return (at_most(cls.max_size, cls.size_unit, cls.size_of, cls.size_hint), *cls.takes)
 
     def bytes_needed(self, problem: Any) -> dict[str, float]:
-        """Return the minimum memory that the method needs, in bytes, by the fields that determine
-        it.
+        """Return the minimum memory that the method needs, as a dictionary that maps the fields
+        that determine the amount to bytes.
 
-        Memory that depends on the values of the problem is requested from `Budget.hold` during the
-        run.
+        Memory whose amount depends on values in the problem is requested from `Budget.hold` during
+        the run.
         """
         parts = (
             {self.size_unit: self.bytes_per_part * self.size_of(problem)}
@@ -195,14 +200,13 @@ class Method(ABC):
         """Return approximate lower bounds on the time during which the method cannot be
         interrupted.
 
-        The bounds are in seconds, by the fields that determine them.
+        The result is a dictionary that maps the fields that determine the time to seconds.
         """
         return {}
 
     def refusal(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> str | None:
-        """Return the reason why the method cannot solve a problem within a memory limit.
-
-        The result is None if the method accepts the problem.
+        """Return the reason why the method cannot solve a problem within a memory limit, or None if
+        it accepts the problem.
         """
         for condition in self.conditions():
             clash = condition.clash(self, problem)
@@ -213,15 +217,15 @@ class Method(ABC):
 
     @abstractmethod
     def run(self, problem: Any, budget: Budget) -> Outcome:
-        """Solve a problem within a budget.
+        """Solve a problem within the limits of a budget.
 
         Raises
         ------
         Infeasible
-            If the method proves that no plan exists; the message contains the reason.
+            If the method proves that no plan exists. The message states the reason.
         OutOfTime, Stopped
-            If a check of the budget fails. The result is then the best plan that was offered to the
-            budget.
+            If the time limit is reached or the caller requests a stop. The result of the solve is
+            then the best plan recorded in the budget.
         """
 
     @property

@@ -1,7 +1,8 @@
-"""User-defined policies: a plain Python interface to the simulators of all problem kinds.
+"""User-defined policies, which are plain Python classes that plug into the simulators of all
+problem kinds.
 
-The policies of specopt are compiled into the simulators. For any other policy, the same event loops
-run as plain Python and call the policy at every decision. These loops use the same random numbers,
+Built-in policies are compiled into the simulators. For a user-defined policy, the same event loops
+run as plain Python code and call the policy at every decision. They use the same random numbers,
 but are about a hundred times slower.
 """
 
@@ -20,9 +21,9 @@ from specopt.models.fields import Ints, describe
 
 
 class Policy(ABC):
-    """Base class of policies, which make the decisions of a simulated system.
+    """Base class for policies, which make decisions in a simulated system.
 
-    A subclass implements `decide`. The arguments of `decide` and `learn` depend on the problem
+    A subclass must implement `decide`. The arguments of `decide` and `learn` depend on the problem
     kind. The module `specopt.solvers.<kind>.simulate` defines the class `State` and describes the
     expected decision.
 
@@ -37,23 +38,30 @@ class Policy(ABC):
     name: ClassVar[str] = "own"
 
     def start(self, world: Any, seed: int) -> None:  # noqa: B027  (most policies have no state)
-        """Begin a replication, and discard everything learned in the previous replication."""
+        """Prepare for a new replication, and discard everything learned in the previous one.
+
+        `world` is the problem or workload that is simulated. `seed` is a number that identifies the
+        replication, for policies that draw random numbers.
+        """
 
     @abstractmethod
     def decide(self, state: Any) -> Any:
-        """Return the decision for a state."""
+        """Return the policy's decision in a state of the system."""
 
     def learn(self, outcome: Any) -> None:  # noqa: B027  (optional)
-        """Learn from the outcome of the last decision."""
+        """Update the policy with the outcome of its last decision. By default, this method does
+        nothing.
+        """
 
 
 def as_policy(policy: object, named: Mapping[str, Callable[[], Any]], *classes: type) -> Any:
-    """Return a policy that is given by name or as an instance of one of the classes.
+    """Resolve an argument that specifies a policy, either by a name in `named` or as an instance of
+    one of `classes`, and return the policy.
 
     Raises
     ------
     InvalidInput
-        If the policy is neither a known name nor an instance of one of the classes.
+        If the argument is neither a known name nor an instance of one of the classes.
     """
     if isinstance(policy, str) and policy in named:
         return named[policy]()
@@ -64,27 +72,29 @@ def as_policy(policy: object, named: Mapping[str, Callable[[], Any]], *classes: 
 
 
 def settings_of(policy: object) -> dict[str, Any]:
-    """Return the options of a policy, by name."""
+    """Return the options of a policy by name. The dictionary is empty if the policy has no
+    options.
+    """
     return dataclasses.asdict(policy) if dataclasses.is_dataclass(policy) else {}  # type: ignore[arg-type]
 
 
 def refused(policy: Policy, expected: str, decision: object) -> InvalidInput:
-    """Return the exception to raise if a policy makes an invalid decision."""
+    """Build the exception to raise if a policy makes an invalid decision."""
     return InvalidInput(f"policy {policy.name}: expected {expected}, got {describe(decision)}")
 
 
 def decided(policy: Policy, state: Any, *rules: tuple[str, Callable[[Any], Any]]) -> Ints:
-    """Return the decision of a policy for a state as an array of integers.
+    """Ask a policy for a decision, validate it, and return it as an array of integers.
 
     Parameters
     ----------
     policy
         Policy that makes the decision.
     state
-        State for which to decide.
+        State in which the policy must decide.
     rules
-        Pairs of a description of the expected decision and a function that checks the decision,
-        given as an array.
+        Pairs of a description of a valid decision and a function that receives the decision as an
+        array and returns whether it is valid.
 
     Raises
     ------
@@ -103,20 +113,22 @@ def decided(policy: Policy, state: Any, *rules: tuple[str, Callable[[Any], Any]]
 def twin(
     policy: Policy, world: Any, seed: int, kernel: Any, **hooks: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Start a replication of a policy, and return the event loop as plain Python.
+    """Start a replication of a policy, and return the simulator's event loop as a plain Python
+    function.
 
     Parameters
     ----------
     policy
         Policy to simulate.
     world
-        Problem or workload in which the policy runs.
+        Problem or workload that is simulated.
     seed
-        Seed of the replication.
+        Number that identifies the replication, which is passed to `Policy.start`.
     kernel
-        Compiled event loop.
+        Compiled event loop of the simulator.
     hooks
-        Functions that replace kernels called by the loop, by kernel name.
+        Functions that replace compiled functions in the loop, by the name of the replaced function.
+        They usually call the policy.
     """
     from specopt.solvers.kernels.kernel import with_fields
 

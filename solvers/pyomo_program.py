@@ -1,4 +1,6 @@
-"""Functions that solve Pyomo programs within a budget, shared by all readable integer programs."""
+"""Functions that solve Pyomo programs within a budget, shared by the methods that formulate linear
+or integer programs.
+"""
 
 from __future__ import annotations
 
@@ -18,27 +20,28 @@ from specopt.solvers.solver_status import termination_of
 TOLERANCE = 1e-6
 """Default absolute tolerance of HiGHS.
 
-HiGHS ignores improvements below this tolerance, and a solution may violate constraints by up to the
-tolerance. Because programs are solved in slightly relaxed form, their bounds remain valid, but
-their solutions must be judged.
+HiGHS ignores improvements smaller than this tolerance, and a solution may violate constraints by up
+to the tolerance. Reported bounds account for this, but the feasibility of each solution must be
+checked.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class SolvedProgram:
-    """The result of solving a program, by default with HiGHS.
+    """The result of solving a Pyomo program.
 
     Parameters
     ----------
     results
         Results object that Pyomo returned.
     bound
-        Bound on the objective, in the program's unit, or None if there is no finite bound. The
-        bound allows for improvements that the solver may overlook.
+        Bound on the program's objective, or None if there is no valid bound. The bound allows for
+        improvements that the solver may overlook.
     has_solution
         Whether a feasible solution was found.
     termination
-        Reason why the solver stopped; `INFEASIBLE` means a proof that no feasible solution exists.
+        Reason why the solver stopped. `INFEASIBLE` means that the solver has proven that no
+        feasible solution exists.
     """
 
     results: Any
@@ -48,18 +51,18 @@ class SolvedProgram:
 
     @property
     def nodes(self) -> int:
-        """Number of branch-and-bound nodes."""
+        """Number of branch-and-bound nodes that the solver explored."""
         return self.count("mip_node_count")
 
     def count(self, name: str) -> int:
-        """Return one of the solver's counters, or 0 if Pyomo does not report it.
+        """Return the solver counter with the given name, or 0 if Pyomo does not report it.
 
         Pyomo omits the counters if a program is solved before the search starts.
         """
         return max(0, int(getattr(self.results.extra_info, name, 0)))
 
     def values(self) -> Mapping[Any, float]:
-        """Return the values of the variables that occur in the constraints or in the objective."""
+        """Return the values of all variables that occur in a constraint or in the objective."""
         found: Mapping[Any, float] = self.results.solution_loader.get_vars()
         return found
 
@@ -69,12 +72,12 @@ HIGHS = "highs"
 
 @dataclass(frozen=True)
 class ByProgram:
-    """Base class of the methods that formulate a program and pass it to a solver.
+    """Base class for methods that formulate a program and pass it to a solver.
 
     Parameters
     ----------
     solver
-        Pyomo's name for the solver, such as "highs" or "scip_direct".
+        Name by which Pyomo knows the solver, such as "highs" or "scip_direct".
     """
 
     solver: str = HIGHS
@@ -92,7 +95,7 @@ def solve_program(
     presolve: bool = True,
     solver: str = HIGHS,
 ) -> SolvedProgram:
-    """Solve a program to the budget's gap, within its time limit.
+    """Solve a Pyomo program to the budget's gap, within the remaining time.
 
     No exception is raised if there is no solution. `solver` is a name known to Pyomo's solver
     factory, such as "scip_direct". Solver options are passed only to HiGHS.
@@ -141,7 +144,7 @@ def solve_program(
 
 
 def _solver(name: str) -> Any:
-    """Return a Pyomo solver by name.
+    """Return the Pyomo solver with the given name.
 
     Raises
     ------
@@ -173,7 +176,9 @@ def run_program(
     *,
     solver: str = HIGHS,
 ) -> Outcome:
-    """Formulate a problem as a program, solve it, offer its plan, and return the outcome."""
+    """Formulate a problem as a program, solve it, and record its plan and its bound in the budget.
+    Return the outcome.
+    """
     program = formulation.state(problem)
     budget.check()
     solved = solve_program(program, budget, tolerance, solver=solver)
@@ -186,10 +191,10 @@ def run_program(
 
 
 def believed(solved: SolvedProgram, budget: Budget) -> Termination:
-    """Return the termination of a program for which every plan is feasible.
+    """Return the reason why the solver stopped, corrected for false reports of infeasibility.
 
-    If the solver reports infeasibility although a plan is known, the solver has failed, and the
-    termination is `INTERRUPTED`.
+    In the programs considered here, every plan is feasible. If the solver reports infeasibility
+    although a plan is known, the solver has failed, and the result is `INTERRUPTED`.
     """
     lost = solved.termination is Termination.INFEASIBLE and budget.incumbent is not None
     return Termination.INTERRUPTED if lost else solved.termination

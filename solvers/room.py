@@ -1,9 +1,11 @@
-"""Room: the largest amount that a limit admits within the judge's tolerance.
+"""The room of a constraint, defined as the largest amount that counts as satisfying its limit.
 
-A constraint amount <= limit is violated if amount > limit + 1e-9 max(|limit|, |amount|) + readings.
-All amounts are sums of nonnegative terms. The methods and the judge may add the terms in different
-orders, so their sums may differ in the last digits. If terms are not integers, proofs therefore use
-a slightly larger room, and the construction of plans uses a slightly smaller room.
+A constraint amount <= limit counts as violated if amount > limit + 1e-9 max(|limit|, |amount|) +
+readings. The term readings is the spacing of clock readings if the limit is a difference of such
+readings, and 0 otherwise. All amounts are sums of nonnegative terms. A method and the evaluation of
+its plan may add the terms in different orders, so their sums may differ in the last digits. If
+terms are not integers, proofs therefore use a slightly larger room, and the construction of plans
+uses a slightly smaller room.
 """
 
 from __future__ import annotations
@@ -19,18 +21,19 @@ TOLERANCE = 1e-9
 
 
 def room(limit: Any, readings: Any = 0.0, digits: Any = 0.0) -> Any:
-    """Return the largest amount that a limit admits, up to rounding errors of the computation.
+    """Return the largest amount that is accepted under a limit, up to rounding errors in this
+    computation.
 
     Parameters
     ----------
     limit
-        Limit, as a number or an array.
+        Limit on the amount, as a number or an array.
     readings
-        Spacing of the clock readings if the limit is a difference of such readings.
+        Spacing of the clock readings, if the limit is a difference of such readings.
     digits
-        Correction for rounding, in units of the last digit of the inputs. For a larger room, the
-        correction should exceed the number of summed terms; for a smaller room, it should be
-        negative.
+        Correction for rounding, in units of the last digit of the limit. To make the room larger,
+        the correction should exceed the number of summed terms. To make it smaller, the correction
+        should be negative.
     """
     with np.errstate(over="ignore"):
         size = np.abs(limit) + readings
@@ -41,11 +44,11 @@ def room(limit: Any, readings: Any = 0.0, digits: Any = 0.0) -> Any:
 
 
 def whole_room(limit: float) -> float:
-    """Return the largest amount that a limit admits; the result is exact if all amounts are
-    integers.
+    """Return the largest amount that is accepted under a limit. The result is exact if all amounts
+    are integers.
 
-    For other amounts, the result is smaller by a few units of the last digit, so that the judge
-    finds no violation despite rounding errors.
+    For other amounts, the result is smaller by a few units of the last digit, which ensures that
+    the evaluation of a plan finds no violation despite rounding errors.
     """
     found = float(room(limit, digits=8.0))
     while found > limit + TOLERANCE * max(limit, found):

@@ -1,7 +1,8 @@
-"""Code shared by the methods for both serving kinds.
+"""Code shared by the methods for `serving-latency` and `continuous-serving` problems.
 
-The module turns problems into sorted tasks and arrays, states the conditions of the methods, finds
-the mechanisms under which plans exist, and explains why the other mechanisms have no plan.
+The module converts problems to sorted tasks and arrays, and defines the applicability conditions of
+the methods. It also determines the mechanisms for which plans exist, and explains why the others
+have no plan.
 """
 
 from __future__ import annotations
@@ -27,31 +28,32 @@ from specopt.solvers.method import Condition, Method
 from specopt.solvers.room import whole_room
 
 MAX_LENGTHS = 64
-"""Maximum number of speculation lengths that are tried for trivial plans and for the batches of a
-step.
+"""Maximum number of speculation lengths that are tried for trivial plans, and for each step of an
+adaptive plan.
 """
 
 
 @dataclass(frozen=True)
 class PreparedServing:
-    """A problem under one mechanism, in the form of arrays for the kernels.
+    """A serving problem under one mechanism, converted to arrays for the kernels.
 
-    Tasks are sorted by input length; ties are sorted by index.
+    Tasks are sorted by input length, and tasks with equal input lengths are sorted by index.
 
     Parameters
     ----------
     problem, mechanism
-        The problem and the mechanism that these arrays describe.
+        Problem and mechanism that the arrays represent.
     order
-        Task at each sorted position, shape (K,).
+        Index of the task at each position of the sorted order, with shape (K,).
     inputs, outputs
-        Input lengths and planned output lengths in sorted order, as floats, shape (K,).
+        Input lengths and planned output lengths of the sorted tasks, as floats, with shape (K,).
     models
-        Array with rows (flops_per_token, flops_per_token_pair, flops_per_logit) for the draft and
-        the verify model. The row of a model that the mechanism does not use is zero.
+        Array with one row (flops_per_token, flops_per_token_pair, flops_per_logit) for the draft
+        model and one for the verify model. The row of a model that the mechanism does not use is
+        zero.
     memory
         KV bytes per token and free bytes of the draft model, followed by the same two numbers for
-        the verify model. The free bytes include the judge's tolerance.
+        the verify model. The free bytes include the tolerance of the memory constraint.
     """
 
     problem: ServingData[Any]
@@ -64,8 +66,8 @@ class PreparedServing:
 
     @classmethod
     def of(cls, problem: ServingData[Any], mechanism: Mechanism | None = None) -> Self:
-        """Return the arrays of a problem under a mechanism, by default the problem's first
-        mechanism.
+        """Convert a problem to arrays for one of its mechanisms. By default, the first mechanism is
+        used.
         """
         chosen = mechanism or problem.mechanisms[0]
         order = np.argsort(problem.input_tokens, kind="stable")
@@ -96,13 +98,18 @@ class PreparedServing:
 
     @cached_property
     def pieces(self) -> tuple[Floats, Floats]:
-        """Upper envelopes of both runtimes, each with P rows (c1, c2, largest b F)."""
+        """Runtimes of the draft stage and the verify stage, each as the upper envelope of linear
+        pieces.
+
+        Each of the P rows (c1, c2, largest work) describes a piece, whose runtime is c1 times the
+        work plus c2. The work of a batch is its number of operations, b F.
+        """
         problem, drafts = self.problem, self.mechanism != "autoregressive"
         return envelope(problem.draft_runtime if drafts else None), envelope(problem.verify_runtime)
 
     @property
     def overlap(self) -> bool:
-        """Whether the stages of different batches overlap."""
+        """Whether drafting for one batch can overlap with verification for another."""
         return self.mechanism == "pipelined"
 
     @property
@@ -112,7 +119,7 @@ class PreparedServing:
 
     @property
     def least_length(self) -> int:
-        """Minimum speculation length for a mechanism that uses drafts."""
+        """Minimum speculation length under a mechanism that uses drafts."""
         return 1
 
     @property
@@ -124,9 +131,9 @@ class PreparedServing:
 
     @cached_property
     def runtimes(self) -> Floats:
-        """Upper envelopes of both runtimes in one array, with shape (2, P, 3).
+        """Runtimes of both stages as a single array of linear pieces, with shape (2, P, 3).
 
-        The shorter envelope is padded with copies of its last row, which are never reached.
+        The stage with fewer pieces is padded with copies of its last row, which are never used.
         """
         count = max(map(len, self.pieces))
         return np.stack(
@@ -135,18 +142,18 @@ class PreparedServing:
 
     @cached_property
     def kept(self) -> dict[Any, Any]:
-        """Cache of derived arrays."""
+        """Cache for arrays that are derived from this object."""
         return {}
 
     @cached_property
     def shares(self) -> Floats:
-        """Optimal bandwidth shares by task (Eq. 27)."""
+        """Optimal bandwidth share of each task, in the problem's task order (Eq. 27)."""
         need = self.problem.input_tokens / spectral_efficiency(self.problem.snr)
         return np.asarray(need / need.sum())
 
     @cached_property
     def upload_seconds(self) -> Floats:
-        """Duration of each task's upload if the task uses the whole band, in seconds."""
+        """Duration of each task's upload, in seconds, if the task uses the entire bandwidth."""
         return self.problem.uploads(self.mechanism, np.ones(self.tasks))
 
     @cached_property
@@ -155,8 +162,8 @@ class PreparedServing:
         return float(self.upload_seconds.sum())
 
     def shared_fields(self, length: int, shares: Floats | None) -> dict[str, Any]:
-        """Return all fields of a plan except its batches; if `shares` is None, the optimal shares
-        are used.
+        """Return all fields of a plan except its batches, as a dictionary. If `shares` is None, the
+        optimal bandwidth shares are used.
         """
         return {
             "speculation_length": length,
@@ -167,14 +174,16 @@ class PreparedServing:
     def completed(
         self, stages: Iterable[tuple[Any, Any]], larger: Callable[..., Any] = max
     ) -> Iterator[Any]:
-        """Yield the time at which each batch of a step is verified, in order (Eq. 20).
+        """Yield, for each batch of a step, the time at which its verification ends (Eq. 20). Times
+        are counted from the start of the step.
 
         Parameters
         ----------
         stages
-            Stage times T^d and T^v of each batch, in order; numbers or arrays.
+            Draft time T^d and verify time T^v of each batch in pipeline order, as numbers or
+            arrays.
         larger
-            Function that returns the larger of two stage times; pass `np.maximum` for arrays.
+            Function that returns the larger of two times. Use `np.maximum` for arrays.
         """
         drafted = done = 0.0
         for draft, verify in stages:
@@ -183,28 +192,38 @@ class PreparedServing:
 
     @cached_property
     def widest(self) -> int:
-        """Upper bound on the size of a batch that fits in memory, based on the shortest tasks."""
+        """Upper bound on the size of a batch that fits in memory, computed from the shortest input
+        and the shortest output.
+        """
         most = self.room_for(float(self.inputs.min() + self.outputs.min()))
         return self.tasks if most >= self.tasks else max(1, math.ceil(most))
 
     def room_for(self, tokens: float) -> float:
-        """Return how many tasks of a given length fit in memory, up to rounding."""
+        """Return how many tasks with `tokens` tokens each fit in memory. The result need not be an
+        integer.
+        """
         return min(
             (free / (kv * tokens) for kv, free in self.memory.reshape(2, 2).tolist() if kv > 0.0),
             default=math.inf,
         )
 
     def rows_end(self, row: int, work: int) -> int:
-        """Return the row at which a kernel call for a shortest path ends.
+        """Return the row at which a kernel call that computes part of a shortest path should end.
 
-        The call starts at `row` and may examine about `work` batches. A row examines at most as
-        many batches as there are tasks up to the row, or tasks in the widest batch.
+        The call starts at `row` and may examine about `work` batches. In each row, it examines at
+        most as many batches as there are tasks up to that row, and no batch larger than the widest
+        batch.
         """
         ahead = row + 100
         return min(self.tasks + 1, row + max(1, min(ahead, work // min(row + ahead, self.widest))))
 
     def fits(self, size: int, padded: float, outputs: float) -> bool:
-        """Return whether a batch fits in the memory of the models in use (Eq. 9-10)."""
+        """Return whether a batch fits in the memory of the models that the mechanism uses (Eq.
+        9-10).
+
+        The batch has `size` tasks, a longest input of `padded` tokens, and a longest output of
+        `outputs` tokens.
+        """
         tokens = padded + outputs
         kv_draft, free_draft, kv_verify, free_verify = self.memory.tolist()
         return bool(
@@ -212,10 +231,10 @@ class PreparedServing:
         )
 
     def shortages(self) -> list[tuple[str, int, float, float]]:
-        """Return the tasks that do not fit in memory even if they are alone, by model and task.
+        """Return the tasks that do not fit in memory even if they are alone in a batch.
 
-        Each entry contains the model, the task, the bytes that the task needs alone, and the bytes
-        available.
+        Each entry is a tuple (model, task, needed, available): the name of the model, the task, the
+        number of bytes that the task needs, and the number of bytes available.
         """
         alone, found = (self.inputs + self.outputs)[self.order.argsort()], []
         for name, model, limit in self.problem.limited_models(self.mechanism):
@@ -228,9 +247,9 @@ class PreparedServing:
         return found
 
     def misfit(self) -> str | None:
-        """Return why no plan exists under this mechanism, or None if plans exist.
+        """Return the reason why no plan exists under this mechanism, or None if plans exist.
 
-        A plan exists unless some task does not fit in memory even if it is alone.
+        A plan exists unless some task does not fit in memory even if it is alone in a batch.
         """
         lacking = self.shortages()
         if not lacking:
@@ -244,9 +263,10 @@ class PreparedServing:
 
 
 def envelope(runtime: Runtime | None) -> Floats:
-    """Return the upper envelope of a runtime over work >= 0.
+    """Return the upper envelope of a runtime's linear pieces for work >= 0.
 
-    The rows are (c1, c2, largest work), with increasing c1.
+    Each row (c1, c2, largest work) describes a piece, c1 times the work plus c2, and the largest
+    work to which the piece applies. The rows are sorted by increasing c1.
     """
     if runtime is None:
         return np.array([[0.0, 0.0, math.inf]])
@@ -263,10 +283,12 @@ def envelope(runtime: Runtime | None) -> Floats:
 
 
 def quick_batches(prepared: PreparedServing) -> list[list[int]] | None:
-    """Return contiguous batches as large as memory allows, starting from the longest input.
+    """Divide the sorted tasks into contiguous batches, each as large as memory allows, starting
+    from the longest input.
 
-    Return None if a task does not fit in memory even if it is alone. The function is linear in K
-    and needs no compiled code; its batches are the fallback plan when no time is left.
+    Return None if a task does not fit in memory even if it is alone. The running time is linear in
+    the number of tasks, and no compiled code is needed. These batches serve as a fallback if no
+    time is left.
     """
     inputs, outputs = prepared.inputs.tolist(), prepared.outputs.tolist()
     batches: list[list[int]] = []
@@ -302,7 +324,7 @@ GIVEN = Condition(
 
 @dataclass(frozen=True)
 class ServingMethod(Method):
-    """Base class of the methods for both serving kinds."""
+    """Base class of the methods for `serving-latency` and `continuous-serving` problems."""
 
     size_unit = "tasks"
     bytes_per_number = 64.0
@@ -314,12 +336,14 @@ class ServingMethod(Method):
 
 
 def able(problem: ServingData[Any], kind: type[P]) -> list[P]:
-    """Return the problem's arrays under each mechanism for which plans exist.
+    """Convert a problem to an object of the class `kind` for each mechanism under which plans
+    exist, and return these objects.
 
     Raises
     ------
     Infeasible
-        If no mechanism has plans; the message explains why the first mechanism has none.
+        If no plan exists under any mechanism. The message states the reason for the first
+        mechanism.
     """
     options = [kind.of(problem, mechanism) for mechanism in problem.mechanisms]
     misfits = [prepared.misfit() for prepared in options]
@@ -330,7 +354,7 @@ def able(problem: ServingData[Any], kind: type[P]) -> list[P]:
 
 
 def offer_if_feasible(problem: ServingData[Any], plan: ServingPlan, budget: Budget) -> bool:
-    """Offer a plan if it is feasible, and return whether it is feasible."""
+    """Record a plan in the budget if it is feasible. Return whether it is feasible."""
     budget.check(budget.longest_judging)
     feasible = not problem.violations(plan)
     if feasible:
@@ -339,10 +363,10 @@ def offer_if_feasible(problem: ServingData[Any], plan: ServingPlan, budget: Budg
 
 
 def planned_outputs(problem: ServingData[Any], quantiles: Iterable[float]) -> Iterator[Ints]:
-    """Yield arrays of output lengths to plan with.
+    """Yield arrays of output lengths for which a method can plan.
 
-    If output lengths are predicted, the arrays contain the given quantiles of every task's samples.
-    Otherwise, the only array contains the planned output lengths.
+    If output lengths are predicted, each array contains one of the given quantiles of every task's
+    samples. Otherwise, there is a single array, which contains the planned output lengths.
     """
     if problem.output_lengths != "predicted":
         yield problem.planned_output_tokens
@@ -352,11 +376,12 @@ def planned_outputs(problem: ServingData[Any], quantiles: Iterable[float]) -> It
 
 
 def conflicts(options: Sequence[PreparedServing]) -> tuple[Conflict, ...]:
-    """Return a conflict for each task that, under the first mechanism, does not fit in memory
-    alone.
+    """Return a conflict for each task that does not fit in memory under the first mechanism, even
+    if it is alone.
 
-    The suggested changes consider all mechanisms. Under each mechanism, a plan exists if and only
-    if every task fits in memory alone, so the conflicts prove that no plan exists.
+    The changes that the conflicts suggest take all mechanisms into account. Under each mechanism, a
+    plan exists if and only if every task fits in memory alone, so the conflicts prove that no plan
+    exists.
     """
     problem = options[0].problem
     helpful: dict[str, float] = {}
@@ -382,8 +407,8 @@ def conflicts(options: Sequence[PreparedServing]) -> tuple[Conflict, ...]:
 
 
 def _longest_outputs(prepared: PreparedServing) -> int:
-    """Return the longest output that, with the longest input, fits in the memory of every model, or
-    0.
+    """Return the largest output length of the problem, reduced until a task with the longest input
+    fits in the memory of every model. Return 0 if no length fits.
     """
     problem = prepared.problem
     longest = int(problem.input_tokens.max())

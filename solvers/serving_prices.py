@@ -1,64 +1,70 @@
 r"""Lower bounds on serving times, based on token prices at which no step earns more than its
 duration.
 
-The prices solve a linear program; they yield a bound even if batches may change at any step. Let a
-task k earn pi_k(g) >= 0 for the token that takes it past g, and q_k >= 0 for its first step.
-Suppose that the duration of every step that a plan can contain is at least what its tasks earn in
-the step,
+The prices solve a linear program. They yield a bound even if batches may change at any step. Let a
+task k that has gained g tokens earn pi_k(g) >= 0 for its next token, and let it earn q_k >= 0 for
+its first step. Suppose that the duration t of every step that a plan can contain is at least the
+earnings of its tasks in the step,
 
     t >= sum over the tasks served of                                                    (1)
          (integral of pi_k from g_k to g_k + L(alpha_k, l)) + q_k in a first step.
 
-Then finishing a set J of tasks takes at least the sum over J of q_k plus the integral of pi_k up to
-Q_k, not counting idle time. The bound holds for lengths that grow with the tokens gained, for
-speculation lengths that change from batch to batch and from step to step, and for arrivals. A last
-step that ends after one of its runs is a step with fewer runs.
+Let Q_k be the number of tokens that task k needs. Then finishing a set J of tasks takes at least
+the sum over J of q_k plus the integral of pi_k up to Q_k, not counting idle time. The bound
+accounts for contexts that grow with the tokens gained. It also holds if speculation lengths change
+from batch to batch and from step to step, and if tasks arrive over time. A last step that ends
+after one of its batches is a step with fewer batches.
 
 Duration of a step
 ------------------
 Let runs (batches within a step) m = 1..M be served in this order, with stage times d_m and v_m. By
-Eq. 20, the step lasts the maximum over points p of (d_1 + ... + d_p) + (v_p + ... + v_M). This
-maximum is at least any mixture of these sums with weights mu_p >= 0 that add up to 1. A run with
-tasks k and speculation length l has d_m >= l h + c D_k(l), the latter summed over its tasks, for
-any affine piece (c, h) of the runtime. The same holds for v_m, because padding and regrouping only
-add time. With weights on the pieces at each point, which add up to at most mu_p, both sides are
-linear in the weights. Steps with many runs have weights at the first and the last run only; runs in
-between are charged the minimum. Without overlap, every run is charged both stages in full.
+Eq. 20, the duration of the step is the maximum over points p of (d_1 + ... + d_p) + (v_p + ... +
+v_M). This maximum is at least any mixture of these sums with weights mu_p >= 0 that add up to 1.
+Let D_k(l) be the number of operations for drafting l tokens of task k. For a run with speculation
+length l and any affine piece (c, h) of the runtime, d_m is at least l h plus the sum of c D_k(l)
+over the run's tasks k. A similar bound holds for v_m. Both bounds are valid because padding and
+regrouping only add time. With weights on the pieces at each point, which add up to at most mu_p,
+both sides are linear in the weights. Steps with many runs have weights at the first and the last
+run only, and the runs in between are charged the minimum. Without overlap, every run is charged
+both stages in full.
 
-Let m_k be the share of the memory that task k needs alone. A run of b tasks occupies b times the
-memory of its longest task, which is at least the sum of m_k over its tasks. So M runs satisfy sum
-m_k <= M, a constraint with price tau_M, and steps with many runs are charged the overhead of at
-least sum m_k runs.
+Let m_k be the fraction of the memory that task k needs if it is alone. A run of b tasks occupies b
+times the memory of its longest task, which is at least the sum of m_k over its tasks. So a step of
+M runs satisfies the constraint sum m_k <= M, whose price is tau_M. Steps with many runs are charged
+the overhead of at least sum m_k runs.
 
 Rounding tolerances
 -------------------
-The judge accepts a task as finished if it lacks at most 1e-12 max(Q_k, L) tokens: with acceptance
-close to 1, a step of 2 - 1e-13 tokens finishes a task of 2 tokens. The judge also accepts a task
-that begins earlier than it is ready by a factor of 1e-12, and memory use above a limit by a factor
-of 1e-9. So Q_k denotes the minimum number of tokens of a task, reduced by `SHORT`, in every sum and
-in the test of which tasks may end with the first step. The time at which a task is ready is reduced
-by the same factor, and memory limits include the judge's tolerance.
+The evaluation of a plan has tolerances. It accepts a task as finished if it lacks at most 1e-12
+max(Q_k, L) tokens. For example, with an acceptance rate close to 1, a step of 2 - 1e-13 tokens
+finishes a task of 2 tokens. It also accepts that a task begins before it is ready, up to a relative
+error of 1e-12. Memory use may exceed a limit by a relative error of up to 1e-9. Therefore, Q_k
+denotes the number of tokens that a task needs, reduced by the relative amount `SHORT`, in every sum
+and in the test of which tasks may end with the first step. The time at which a task is ready is
+reduced by the same factor, and memory limits include the tolerance.
 
 Prices
 ------
 Inequality (1) holds if, for every M, there are weights whose overhead is at least M tau_M plus a
-sum over all tasks. Each term is the positive part of the earnings minus the charge and minus tau_M
-m_k, at the place, speculation length and progress that maximise the term. The variables are the
-prices, q, the weights and tau; the objective is to maximise the earnings of the tasks of the
-problem. Tasks are priced in groups of tasks that need similar numbers of tokens. Within a group, a
-price is linear between the shortest and the longest prompt. It is also linear between `KNOTS`
-points of progress, and does not decrease from one point to the next. Charges and m_k depend on I_k
-+ g_k alone and are linear as well, so if the condition holds at the ends, it holds in between. (The
-charge of a first step is convex in the prompt; its distance below the straight line, at most q (b -
-a)^2 / 4, is subtracted.) A price changes L(l_max) tokens later than the cost, so that no step earns
-more than the price at its own progress allows. The solver's solution is scaled down until a check
-confirms (1).
+sum over all tasks. Each term is the positive part of the task's earnings minus its charge and minus
+tau_M m_k, at the run, speculation length and progress that maximise the term. The variables of the
+linear program are the prices, q, the weights and tau. The objective is to maximise the total
+earnings of the problem's tasks. Tasks that need similar numbers of tokens are priced as a group.
+Within a group, a price is linear between the shortest and the longest prompt. It is also linear
+between `KNOTS` points of progress, called knots, and does not decrease from one knot to the next.
+Charges and m_k depend only on I_k + g_k, where I_k is the prompt length, and are linear as well. So
+if the condition holds at the ends, it holds in between. (The charge of a first step is convex in
+the prompt length. Its maximum distance below the straight line, at most q (b - a)^2 / 4, is
+subtracted.) Prices lag behind costs by L(l_max) tokens of progress. Since prices do not decrease,
+no token of a step then has a higher price than the progress at the start of the step allows. The
+solver's solution is scaled down until a check confirms (1).
 
-Without arrivals, all first steps are one step, which is charged separately: it takes at least the
-time to draft all prompts, to verify them, or any mixture of the two. With arrivals, the earnings of
-the tasks are jobs on one machine that may interrupt any job. Serving the shortest remaining job
-first completes the most jobs by every time, so the j-th task to finish ends no earlier than the
-j-th job in that order.
+Without arrivals, the first steps of all tasks are a single step, which is charged separately. Its
+duration is at least the time to draft for all prompts, the time to verify them, or any mixture of
+the two. With arrivals, the tasks' earnings are treated as the processing times of jobs on one
+machine, which may interrupt any job. Serving the job with the shortest remaining time first
+completes the most jobs by any point in time. So the j-th task to finish ends no earlier than the
+j-th job to finish in that schedule.
 """
 
 from __future__ import annotations
@@ -76,32 +82,33 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.serving_method import PreparedServing
 
 MAX_RUNS = 10
-"""Maximum number of runs in a step in which every run has its own weights. In steps with more runs,
-only the first and the last run have weights.
+"""Maximum number of runs (batches) in a step in which every run has separate weights. In steps with
+more runs, only the first and the last run have weights.
 """
 
 MORE_RUNS = 4
-"""Number of runs with their own weights, beyond the number of runs that memory requires halfway
-through the outputs.
+"""Number of runs (batches) that have separate weights, beyond the number of runs that are needed to
+fit all tasks in memory when half of their outputs are complete.
 """
 
 KNOTS = 2
-"""Number of points of progress that have their own prices, at least two."""
+"""Number of points of progress, called knots, at which prices are defined. There are at least two.
+"""
 
 GROUPS = 80
-"""Maximum number of groups of tasks, times the number of runs with weights. The tasks of a group
-need similar numbers of tokens; groups are subdivided by acceptance.
+"""Limit on the product of the number of task groups and the number of runs with weights. The tasks
+of a group need similar numbers of tokens, and groups are subdivided by acceptance rate.
 """
 
 PARTS = 2
-"""Maximum number of parts into which a group is divided by acceptance."""
+"""Maximum number of parts into which a group of tasks is divided by acceptance rate."""
 
 LESS = 1e-9
-"""Fraction subtracted from the prices to cover rounding in their sums."""
+"""Fraction by which prices are reduced to cover rounding errors in their sums."""
 
 SHORT = 4 * ROUNDING
-"""Relative amount by which a length or a clock may fall short of its target. It covers the judge's
-tolerance and the rounding of sums.
+"""Relative amount by which a length or a clock may fall short of its target. It covers the
+tolerance in the evaluation of a plan and the rounding errors of sums.
 """
 
 _BYTES_PER_COST = 1e5  # for the costs of the speculation lengths of a group of tasks, roughly
@@ -110,25 +117,28 @@ _SECONDS_PER_PAIR = 1.2e-5  # per pair of speculation lengths, roughly
 
 @dataclass(frozen=True)
 class Sort:
-    """Steps with a given number of runs, and the weighted entries that bound their duration.
+    """A class of steps with the same number of runs, and the weighted entries that bound their
+    duration.
 
-    An entry is an affine piece of a runtime at a point; the module docstring defines points and
+    An entry is an affine piece of a runtime at a point. The module docstring defines points and
     runs.
 
     Parameters
     ----------
     runs
-        Number of runs; a lower bound if `limited` is false.
+        Number of runs in a step, or a lower bound on this number if `limited` is false.
     limited
         Whether the number of runs is fixed.
     lengths
-        Indices of the speculation lengths that a run can have.
+        Indices of the speculation lengths that a run may use.
     point, drafts, slope
-        Point of each entry, whether the entry counts drafting, and its seconds per operation.
+        Point of each entry, whether the entry belongs to the draft stage, and its slope in seconds
+        per operation.
     overhead, share
-        Overhead of each entry in seconds, for all runs together, and per full memory of tasks.
+        Overhead of each entry in seconds. `overhead` is the total for the runs that the entry
+        counts. `share` is the overhead for tasks that together fill the memory once.
     charged
-        Whether an entry counts the work of a run, with shape (places of runs, entries).
+        Whether an entry includes the work of a run, with shape (positions of runs, entries).
     """
 
     runs: int
@@ -143,7 +153,9 @@ class Sort:
 
     @property
     def parts(self) -> Floats:
-        """Indicator of the entries of each point and stage, shape (2 x points, entries)."""
+        """Indicator matrix that selects the entries of each stage and point, with shape (2 x
+        points, entries).
+        """
         points = np.arange(self.point.max() + 1)
         return (
             np.concatenate(
@@ -153,17 +165,18 @@ class Sort:
         )
 
     def allowed(self, weights: Floats) -> Floats:
-        """Return the weights, scaled down if their sum exceeds one.
+        """Scale the weights down if their sum exceeds one, and return them.
 
-        At every point, only the stage with the larger weights is counted.
+        At every point, only the stage with the larger total weight contributes to the sum.
         """
         largest = (self.parts @ weights).reshape(2, -1).max(axis=0)
         return weights / max(1.0, float(largest.sum()))
 
 
 def sorts(prepared: PreparedServing, weighed: int) -> list[Sort]:
-    """Return the sorts of steps to distinguish. In steps of up to `weighed` runs, every run has
-    weights.
+    """Return the classes of steps that the linear program distinguishes.
+
+    In steps of up to `weighed` runs, every run has separate weights.
     """
     overlap, lengths = prepared.overlap, list(prepared.served_lengths)
     pieces = [
@@ -210,9 +223,11 @@ def sorts(prepared: PreparedServing, weighed: int) -> list[Sort]:
 
 
 def operations(prepared: PreparedServing, reached: Floats, first: Any) -> tuple[Floats, Floats]:
-    """Return the operation counts for drafting and verifying in one step, shape (tasks, lengths).
+    """Return the numbers of operations for drafting and for verification in one step, each with
+    shape (tasks, lengths).
 
-    The first step of a task also processes its prompt.
+    `reached` contains the context length of each task. If `first` is true, the step also processes
+    the task's prompt.
     """
     token, pair, logit = prepared.models[0]
     verify_token, verify_pair, verify_logit = prepared.models[1]
@@ -230,16 +245,16 @@ def operations(prepared: PreparedServing, reached: Floats, first: Any) -> tuple[
 
 
 class Prices:
-    """Prices of tokens and of first steps for one problem under one mechanism.
+    """Prices of tokens and of first steps, for one problem under one mechanism.
 
     All prices are zero until `solve` is called.
 
     Parameters
     ----------
     prepared
-        Problem under one mechanism; all arrays of the prices use its sorted order of tasks.
+        Problem under one mechanism. All arrays that are indexed by task use its sorted task order.
     apart
-        Whether tasks arrive at different times, so that their first steps are separate steps.
+        Whether tasks arrive at different times. If so, tasks have separate first steps.
     """
 
     def __init__(self, prepared: PreparedServing, apart: bool = False) -> None:
@@ -291,8 +306,8 @@ class Prices:
         self.price, self.first = np.zeros(len(cells)), np.zeros(2 * groups)
 
     def _groups(self) -> Ints:
-        """Return the group of each task; tasks with similar token needs and acceptance share a
-        group.
+        """Return the index of the group of each task. Tasks with similar token needs and acceptance
+        rates share a group.
         """
         rates = self.tokens[:, -1]
         parts = PARTS if rates.min() < rates.max() else 1
@@ -312,8 +327,11 @@ class Prices:
         return found
 
     def gather(self, values: Floats) -> Floats:
-        """Divide each task's values, with shape (tasks, ...), between the two ends of its group,
-        and return the sum at every end.
+        """Divide the values of tasks between the ends of their groups, and return the total at
+        every end.
+
+        `values` has shape (tasks, ...). The ends of a group are its shortest and its longest
+        prompt, and the value of a task is divided between them by linear interpolation.
         """
         found = np.zeros((len(self.top), 2, *values.shape[1:]))
         for end, share in enumerate((1.0 - self.share, self.share)):
@@ -321,8 +339,10 @@ class Prices:
         return found.reshape(-1, *values.shape[1:])
 
     def between(self, values: Floats) -> Floats:
-        """Interpolate values at the ends of groups, with shape (ends, ...), and return the value
-        for each task.
+        """Interpolate values that are given at the ends of groups, and return a value for each
+        task.
+
+        `values` has shape (ends, ...). The ends of a group are its shortest and its longest prompt.
         """
         low, high = values[2 * self.group], values[2 * self.group + 1]
         return np.asarray(((1.0 - self.share) * low.T + self.share * high.T).T)
@@ -330,7 +350,7 @@ class Prices:
     def stretches(self, outputs: Floats) -> Floats:
         """Return how many tokens of each task are priced at each knot, with shape (tasks, knots).
 
-        Knots are the points of progress that have prices of their own.
+        Knots are the points of progress at which prices are defined.
         """
         width = self.top[self.group] / (KNOTS - 1)
         found = np.zeros((len(outputs), KNOTS))
@@ -342,7 +362,11 @@ class Prices:
         return found
 
     def charges(self, sort: Sort) -> Floats:
-        """Return the charge of each entry, with shape (places, lengths, types, entries)."""
+        """Return how much each entry of `sort` charges for a task, with shape (positions of runs,
+        lengths, task types, entries).
+
+        A task type is an end of a group, combined with a knot or a first step.
+        """
         done = np.where(
             sort.drafts, self.draft.T[sort.lengths, :, None], self.verify.T[sort.lengths, :, None]
         )
@@ -352,7 +376,9 @@ class Prices:
     # ------------------------------------------------------------------ the linear program
 
     def solve(self, budget: Budget) -> None:
-        """Solve for the prices, which stay zero if time has run out or no step takes time."""
+        """Solve the linear program for the prices. The prices remain zero if time runs out or if
+        steps have no duration.
+        """
         unit = float((sum(self._seconds(False)) / self.tokens).min(axis=1).max())
         if unit == 0.0:
             return
@@ -397,11 +423,12 @@ class Prices:
         self._scale(unit)
 
     def _block(self, sort: Sort, unit: float) -> tuple[Any, Any, Floats]:
-        """Return the constraint rows of a sort of steps, and their right-hand sides.
+        """Build the constraint rows for a class of steps.
 
-        The first matrix contains the coefficients of the prices and first steps. The second matrix
-        contains the coefficients of the sort's own variables, which are the weights, the maximum at
-        each point, tau, and the excess earnings of each group.
+        Return a tuple (shared, own, limits): two coefficient matrices and the right-hand sides. The
+        first matrix is for the prices of tokens and first steps. The second matrix is for the
+        variables of this class alone: the weights, the maximum at each point, tau, and the excess
+        earnings of each group end.
         """
         charges = self.charges(sort) / unit
         rows, groups, parts = charges[..., 0].size, len(self.count), sort.parts
@@ -431,7 +458,9 @@ class Prices:
         return shared, own, np.append(np.zeros(len(own) - 1), 1.0)
 
     def _scale(self, unit: float) -> None:
-        """Convert the solver's solution, in multiples of `unit`, into prices that satisfy (1)."""
+        """Convert the solver's solution, in multiples of `unit`, to prices in seconds that satisfy
+        inequality (1).
+        """
         price, first, tau = (unit * part for part in (self.price, self.first, self.tau))
         for less in (
             0.0,
@@ -445,7 +474,9 @@ class Prices:
         )
 
     def holds(self) -> bool:
-        """Return whether no step can earn more than its duration."""
+        """Return whether the prices satisfy inequality (1), which states that no step earns more
+        than its duration.
+        """
         for sort, weights, tau in zip(self.sorts, self.weights, self.tau, strict=True):
             earned = (
                 self.gain.T[sort.lengths] * self.price[self.cell] + self.newly * self.first[self.of]
@@ -462,9 +493,10 @@ class Prices:
     # ------------------------------------------------------------------ consequences
 
     def work(self, outputs: Floats) -> Floats:
-        """Return what the tokens of each task earn, given the output lengths, in sorted order.
+        """Return the total earnings of each task in seconds.
 
-        If tasks arrive separately, the earnings include those of first steps.
+        `outputs` contains the output lengths of the sorted tasks. If tasks arrive at different
+        times, the earnings include those of first steps.
         """
         price = self.between(self.price.reshape(-1, KNOTS))
         earned = (price * self.stretches(outputs)).sum(axis=1) + self.between(
@@ -473,17 +505,18 @@ class Prices:
         return np.asarray(earned)
 
     def makespan(self, outputs: Floats) -> float:
-        """Return a lower bound, in seconds, on the makespan of tasks that start together, ignoring
-        uploads.
+        """Return a lower bound, in seconds, on the makespan of tasks that all start together.
+        Uploads are not included.
         """
         return max(
             self.opening() + float(self.work(outputs).sum()), float(self.alone(outputs).max())
         )
 
     def _seconds(self, first: bool) -> list[Floats]:
-        """Return the draft and verify durations of one step for each task alone.
+        """Return the draft times and the verify times of one step, for each task served alone.
 
-        Both arrays are in seconds, with shape (tasks, lengths).
+        Both arrays are in seconds and have shape (tasks, lengths). If `first` is true, the step is
+        the task's first step.
         """
         passes = np.array(self.prepared.served_lengths), 1
         work = operations(self.prepared, self.prepared.inputs, first)
@@ -493,11 +526,11 @@ class Prices:
         ]
 
     def alone(self, outputs: Floats) -> Floats:
-        """Return the minimum time to serve each task, including its prompt, if it is alone in every
-        step.
+        """Return the minimum time, in seconds, to serve each task, including its prompt, if it is
+        alone in every step.
 
-        If a task never uses drafts, the draft model skips its prompt. Otherwise, the draft model
-        processes the prompt in one of the steps.
+        If a task never uses drafts, the draft model does not process its prompt. Otherwise, the
+        draft model processes the prompt in one of the steps.
         """
         (draft, verify), (first_draft, first_verify) = self._seconds(False), self._seconds(True)
         tokens, pauses = (draft + verify) / self.tokens, self.prepared.served_lengths[0] == 0
@@ -509,16 +542,16 @@ class Prices:
         return np.asarray(found + (first_verify - verify).min(axis=1))
 
     def later(self, outputs: Floats) -> Floats:
-        """Return the minimum time that each task needs after its first step if it is always served
-        alone.
+        """Return the minimum time, in seconds, that each task needs after its first step if it is
+        alone in every step.
         """
         draft, verify = self._seconds(False)
         seconds = ((draft + verify) / self.tokens).min(axis=1)
         return np.asarray(np.maximum(0.0, outputs - self.tokens.max(axis=1)) * seconds)
 
     def opening(self) -> float:
-        """Return a lower bound on the duration of a joint first step of all tasks, minus what the
-        tasks earn in that step.
+        """Return a lower bound on the duration of the first step of all tasks together, minus the
+        earnings of the tasks in that step. The result is in seconds.
         """
         runs = max(1.0, float(self.prepared.inputs.sum()) * self.memory_per_token)
         work = operations(self.prepared, self.prepared.inputs, True)
@@ -538,7 +571,9 @@ class Prices:
 
 
 def solved_prices(prepared: PreparedServing, budget: Budget, apart: bool = False) -> Prices:
-    """Solve for the prices of a problem under its mechanism, and return the prices."""
+    """Create the prices for a problem under one mechanism, solve the linear program within the
+    budget, and return the prices.
+    """
     lengths = len(prepared.served_lengths)
     budget.hold(
         "max_speculation_length",

@@ -1,8 +1,10 @@
-"""Code shared by the simulators for both serving kinds, which replay plans with random acceptances.
+"""Code shared by the simulators for `serving-latency` and `continuous-serving` problems, which
+replay plans with random acceptances.
 
-Each draft token is accepted independently with its task's probability alpha, up to the first
-rejection, and the server adds one token of its own. Each task is served until its own output length
-O_k is reached, even if the problem plans conservatively; further tokens are cut off.
+Each draft token is accepted independently with probability alpha, its task's acceptance rate, up to
+the first rejection. The server then adds one token of its own. Each task is served until it reaches
+its own output length O_k, even if the problem uses conservative output lengths. Excess tokens are
+discarded.
 """
 
 from __future__ import annotations
@@ -23,15 +25,15 @@ from specopt.solvers.simulation import Estimate, Replications, Simulation, judge
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReplaySimulation(Simulation):
-    """The distribution of the real serving latency of a plan, together with the judged latency.
+    """The result of replaying a plan: the distribution of its latency, together with its objective.
 
-    `estimates` are "latency_seconds", which is the plan's objective, and "decoding_steps", the
-    number of steps until the last task has finished.
+    The entries of `estimates` are "latency_seconds", which is the simulated value of the objective,
+    and "decoding_steps", which is the number of steps until the last task has finished.
 
     Parameters
     ----------
     mechanism
-        Mechanism by which tasks are served.
+        Mechanism with which tasks are served.
     communication_seconds
         Communication time T_com, in seconds, which is the same in every replication.
     """
@@ -41,12 +43,14 @@ class ReplaySimulation(Simulation):
 
     @property
     def steps(self) -> Estimate:
-        """Number of decoding steps until the last batch has finished."""
+        """Estimate of the number of decoding steps until the last batch has finished."""
         return self.estimates["decoding_steps"]
 
     @property
     def facts(self) -> dict[str, str]:
-        """The mechanism, and the communication time, which is not random."""
+        """Labelled facts that are displayed with the result: the mechanism, and the communication
+        time, which is not random.
+        """
         return {
             "mechanism": self.mechanism,
             "communication": f"{self.communication_seconds:.6g} s of it, not random",
@@ -54,12 +58,12 @@ class ReplaySimulation(Simulation):
 
 
 def judged_feasible(problem: ServingData[Any], plan: ServingPlan) -> Evaluation:
-    """Return the judge's evaluation of a plan before a replay.
+    """Check that a plan can be replayed, and return its evaluation.
 
     Raises
     ------
     InvalidInput
-        If the plan is not for the problem's kind, or is not feasible for the problem.
+        If the plan is for another problem kind, or if it is not feasible.
     """
     violations = problem.violations(plan) if isinstance(plan, problem.plan_type) else []
     if violations:
@@ -68,7 +72,8 @@ def judged_feasible(problem: ServingData[Any], plan: ServingPlan) -> Evaluation:
 
 
 Runs = Sequence[tuple[Sequence[int], int]]
-"""Batches of a step in order, each with its tasks and its number of draft tokens."""
+"""Batches of a step in pipeline order, each as a pair of its tasks and its number of draft tokens.
+"""
 
 
 def played(
@@ -79,27 +84,27 @@ def played(
     inputs: Ints,
     stays: bool = False,
 ) -> tuple[Floats, Floats]:
-    """Return the finish time and the number of steps of each task, by replication and task.
+    """Simulate several replications together, step by step.
 
-    All replications run together, step by step. The stage times of a batch depend on the number of
-    tasks that the batch counts and on the longest counted task (Eq. 13-22).
+    Return the finish time of each task, in seconds, and its number of steps, both with shape
+    (count, K). The stage times of a batch depend on its size and on its longest task (Eq. 13-22).
 
     Parameters
     ----------
     prepared
-        The problem under the plan's mechanism.
+        Problem under the plan's mechanism.
     count
         Number of replications.
     runs_of
-        Function that returns the batches of a step, given its number. Together, the batches contain
-        every task once.
+        Function that returns the batches of the step with a given number. Together, the batches
+        contain every task exactly once.
     draw
-        Function that returns the random numbers in [0, 1) of a step, shape (count, K), given its
-        number.
+        Function that returns random numbers in [0, 1), with shape (count, K), for the step with a
+        given number.
     inputs
-        Input length of each task, as it counts in the batches.
+        Input length of each task, including any padding.
     stays
-        Whether a finished task still counts in its batch until all tasks of the batch have
+        Whether a finished task remains part of its batch until all tasks of the batch have
         finished.
     """
     problem, outputs = prepared.problem, prepared.problem.output_tokens
@@ -141,17 +146,17 @@ def replay(
     communication_seconds: float,
     at_once: int,
 ) -> dict[str, Estimate]:
-    """Replay a plan, and return the estimates of its latency and its decoding steps.
+    """Replay a plan, and return estimates of its latency and its number of decoding steps.
 
     Parameters
     ----------
     runs
         Replications to run.
     play
-        Function that simulates a slice of the replications, and returns their durations in seconds,
+        Function that simulates a slice of the replications. It returns their latencies in seconds,
         without communication, and their numbers of steps.
     communication_seconds
-        Communication time added to every replication, in seconds.
+        Communication time, in seconds, that is added to the latency in every replication.
     at_once
         Number of replications that are simulated together.
     """

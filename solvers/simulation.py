@@ -1,12 +1,12 @@
-"""Code shared by all simulators: the loop over replications, and the classes of results.
+"""Code shared by all simulators: the loop over replications and the result classes.
 
 Every simulator has the signature ``simulate(problem or workload, plan or policy, *, seed=0,
-replications=..., callback=None, ...)``. The seed determines all random numbers, independently of
-the policy, so that policies can be compared in pairs. The callback is called repeatedly with the
+replications=..., callback=None, ...)``. The seed determines all random numbers independently of the
+policy, which allows paired comparisons of policies. The callback is called repeatedly with the
 number of completed replications and their mean result. `Replications` checks these three arguments,
-runs all replications, and builds the result. The simulator of each problem kind adds the records of
-its event loop, a function that runs a slice of the replications, and a function that returns the
-estimates so far.
+runs all replications, and builds the result. The simulator of each problem kind provides the data
+structures of its event loop, a function that runs a slice of the replications, and a function that
+returns the estimates so far.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MAX_REPLICATIONS = 10_000_000
 
 Tell = Callable[[int, float], object]
-"""Callback that receives the number of completed replications and their mean."""
+"""Callback that receives the number of completed replications and their mean result."""
 
 R = TypeVar("R")
 S = TypeVar("S", bound="Simulation")
 
 
 def t_quantile(degrees: int) -> float:
-    """Return the 97.5 % quantile of Student's t distribution."""
+    """Return the 97.5 % quantile of Student's t distribution with `degrees` degrees of freedom."""
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, 0.975))
@@ -47,16 +47,16 @@ def t_quantile(degrees: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """An estimated mean with its standard error.
+    """An estimate of a mean, with its standard error.
 
     Parameters
     ----------
     mean
-        Estimate of the mean.
+        Estimated mean.
     standard_error
-        Standard error of the mean; NaN if there is only one replication.
+        Standard error of the mean, or NaN if there is only one sample.
     samples
-        Sample values, one per replication.
+        Sampled values, usually one for each replication.
     """
 
     mean: float
@@ -65,57 +65,57 @@ class Estimate:
 
     @classmethod
     def of(cls, samples: Sequence[float] | Floats | Ints) -> Self:
-        """Estimate the mean of independent samples."""
+        """Estimate a mean from independent samples."""
         values = np.asarray(samples, np.float64)
         return cls(float(values.mean()), _error(values), values)
 
     @classmethod
     def ratio(cls, gains: Floats | Ints, costs: Floats) -> Self:
-        """Estimate the ratio of two sums over replications; the delta method provides the standard
-        error.
+        """Estimate the ratio of two sums over replications. The standard error is computed by the
+        delta method.
         """
         mean = float(gains.sum() / costs.sum())
         return cls(mean, _error(gains - mean * costs) / float(costs.mean()), gains / costs)
 
     @property
     def confidence_interval(self) -> tuple[float, float]:
-        """95 % confidence interval of the mean, based on Student's t distribution."""
+        """95 % confidence interval for the mean, based on Student's t distribution."""
         half = t_quantile(len(self.samples) - 1) * self.standard_error
         return self.mean - half, self.mean + half
 
     @property
     def quantiles(self) -> dict[float, float]:
-        """Quantiles of the samples, by level from 0.05 to 0.95."""
+        """Quantiles of the samples, as a dictionary whose keys are the levels from 0.05 to 0.95."""
         values = np.quantile(self.samples, QUANTILES)
         return {level: float(value) for level, value in zip(QUANTILES, values, strict=True)}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all values except the samples as JSON-like data."""
+        """Return all values except the samples as a dictionary that can be written as JSON."""
         names = ("mean", "standard_error", "confidence_interval", "quantiles")
         return {name: _plain(getattr(self, name)) for name in names}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Simulation(Shown, ABC):
-    """The simulated results of a plan or a policy.
+    """The result of simulating a plan or a policy.
 
-    The main quantity, called the headline, is the first entry of `estimates`. Fields that are too
-    long to show are marked with ``repr=False``, and `to_dict` omits them.
+    The first entry of `estimates` is the main quantity, called the headline. Fields that are too
+    long to display are declared with ``repr=False``, and `to_dict` omits them.
 
     Parameters
     ----------
     policy
-        Name of the simulated policy, or "plan".
+        Name of the simulated policy, or "plan" if a plan was simulated.
     replications
         Number of replications.
     seed
         Seed of all random numbers.
     estimates
-        Estimates of the headline and of further quantities, by name; names contain the unit.
+        Estimates of the headline and of other quantities, by name. Each name includes the unit.
     model
         Value of the headline according to a mathematical model, or None if there is no such model.
     seconds
-        Computing time including compilation, in seconds.
+        Computing time in seconds, including compilation.
     """
 
     kind: ClassVar[str]
@@ -128,53 +128,61 @@ class Simulation(Shown, ABC):
 
     @property
     def quantity(self) -> str:
-        """Name of the headline, that is, of the main quantity."""
+        """Name of the headline, which is the main quantity."""
         return next(iter(self.estimates))
 
     @property
     def headline(self) -> Estimate:
-        """Estimate of the main quantity, to which `mean`, `quantiles` and similar values refer."""
+        """Estimate of the main quantity. Properties such as `mean` and `quantiles` refer to this
+        estimate.
+        """
         return self.estimates[self.quantity]
 
     @property
     def mean(self) -> float:
-        """Mean of the headline over replications or, if the headline is a rate, the ratio of the
-        sums.
+        """Mean of the headline over all replications. If the headline is a rate, this is the ratio
+        of two sums.
         """
         return self.headline.mean
 
     @property
     def standard_error(self) -> float:
-        """Standard error of the mean."""
+        """Standard error of the mean of the headline."""
         return self.headline.standard_error
 
     @property
     def confidence_interval(self) -> tuple[float, float]:
-        """95 % confidence interval of the mean, based on Student's t distribution."""
+        """95 % confidence interval for the mean of the headline, based on Student's t
+        distribution.
+        """
         return self.headline.confidence_interval
 
     @property
     def quantiles(self) -> dict[float, float]:
-        """Quantiles of the headline over replications, by level from 0.05 to 0.95."""
+        """Quantiles of the headline over replications, as a dictionary whose keys are the levels
+        from 0.05 to 0.95.
+        """
         return self.headline.quantiles
 
     @property
     def samples(self) -> Floats:
-        """Values of the headline, one per replication, in order."""
+        """Values of the headline in order of simulation, usually one for each replication."""
         return self.headline.samples
 
     @property
     def ratio(self) -> float | None:
-        """Ratio of the simulated mean to the value of the model; None if there is no model."""
+        """Ratio of the simulated mean to the model's value, or None if there is no model."""
         return None if self.model is None else self.mean / self.model
 
     @property
     def facts(self) -> dict[str, str]:
-        """Additional facts to display, by label."""
+        """Additional facts that are displayed with the result, by label."""
         return {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields except the long fields as JSON-like data; unknown values are None."""
+        """Return all fields that are not too long to display, as a dictionary that can be written
+        as JSON. Numbers that are not finite become None.
+        """
         estimates = {name: estimate.to_dict() for name, estimate in self.estimates.items()}
         return {
             "kind": self.kind,
@@ -203,7 +211,7 @@ class Replications:
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain.
+        If `seed` or `replications` is outside its domain.
     """
 
     def __init__(
@@ -222,19 +230,20 @@ class Replications:
         at_once: int = 1,
         workers: int = 1,
     ) -> dict[str, Estimate]:
-        """Run all replications, and return the estimates of their quantities.
+        """Run all replications, and return the estimates by name.
 
         Parameters
         ----------
         play
             Function that runs a slice of the replications and stores their results.
         figures
-            Function of a number n that returns the quantities of the first n replications, by name,
-            as samples or estimates. The callback receives the mean of the first quantity.
+            Function that accepts a number n and returns the results of the first n replications, as
+            a dictionary from names to samples or estimates. The callback receives the mean of the
+            first entry.
         at_once
             Number of replications in a slice.
         workers
-            Number of threads; if it is 1, the replications run in the caller's thread.
+            Number of threads. If it is 1, the replications run in the caller's thread.
         """
 
         def played(first: int) -> int:
@@ -260,14 +269,16 @@ class Replications:
     def each(
         self, once: Callable[..., R], parts: Mapping[str, str]
     ) -> tuple[tuple[R, ...], dict[str, Estimate]]:
-        """Perform runs with consecutive seeds, and return the runs and their estimates.
+        """Run one replication for each of several consecutive seeds. Return the runs and the
+        estimates by name.
 
         Parameters
         ----------
         once
-            Function of a `seed` that performs and returns one run.
+            Function that accepts the keyword argument `seed`, performs one run, and returns it.
         parts
-            Names of the run attributes to average, by name of the estimate.
+            Attribute of a run to average for each estimate, as a dictionary from estimate names to
+            attribute names.
         """
         runs: list[R] = []
         found = self.play(
@@ -281,7 +292,9 @@ class Replications:
     def result(
         self, kind: type[S], policy: str, estimates: Mapping[str, Estimate], **fields: Any
     ) -> S:
-        """Build the result of the simulation; `fields` are the additional fields of its class."""
+        """Build the result of the simulation as an instance of `kind`. `fields` contains the
+        additional fields of that class.
+        """
         seconds = time.perf_counter() - self.started
         return kind(
             policy=policy,
@@ -294,12 +307,12 @@ class Replications:
 
 
 def judged(problem: Problem, plan: object) -> Evaluation:
-    """Return the judge's evaluation of a plan to simulate.
+    """Evaluate a plan that is to be simulated.
 
     Raises
     ------
     InvalidInput
-        If the plan is not for the problem's kind, or cannot be evaluated.
+        If the plan is for another problem kind, or if it cannot be evaluated.
     """
     if not isinstance(plan, problem.plan_type):
         raise InvalidInput(
@@ -309,7 +322,7 @@ def judged(problem: Problem, plan: object) -> Evaluation:
 
 
 def random_key(seed: int) -> np.uint64:
-    """Return the key from which the kernels derive their random numbers."""
+    """Convert a seed to the 64-bit key from which the kernels derive their random numbers."""
     key: np.uint64 = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
     return key
 
@@ -319,7 +332,7 @@ def _error(samples: Floats) -> float:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON-like data; numbers that are not finite become None."""
+    """Convert a value to JSON-compatible data. Numbers that are not finite become None."""
     if isinstance(value, np.ndarray):
         return _plain(value.tolist())
     if isinstance(value, float):

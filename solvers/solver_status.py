@@ -1,4 +1,6 @@
-"""Mapping of the statuses of HiGHS, Pyomo and CVXPY to the terminations of specopt."""
+"""Mapping from the solver statuses of HiGHS, Pyomo and CVXPY to the reasons for termination that
+specopt reports.
+"""
 
 from __future__ import annotations
 
@@ -32,19 +34,20 @@ MEANINGS = {
         "user_limit",  # a time limit or an iteration limit
     ),
 }
-"""Names of the corresponding statuses of HiGHS (with the prefix k), Pyomo and CVXPY, by
-termination.
+"""Names of the solver statuses that correspond to each reason for termination. Names of HiGHS
+statuses start with k, and the other names are statuses of Pyomo and CVXPY.
 
-Every other status maps to `INTERRUPTED`: the solver was stopped or failed, and has proven nothing,
-so the result is the best plan so far. The status "infeasible" of CVXPY also maps to `INTERRUPTED`,
-because all programs that are passed to CVXPY are feasible.
+Every other status maps to `INTERRUPTED`, which means that the solver was stopped or failed without
+proving anything. The result is then the best plan so far. The status "infeasible" of CVXPY also
+maps to `INTERRUPTED`, because all programs that are passed to CVXPY are feasible.
 """
 
 
 def termination_of(status: Any) -> Termination:
-    """Return the termination that corresponds to a status.
+    """Return the reason for termination that corresponds to a solver status.
 
-    The status is a member of `HighsModelStatus` or `TerminationCondition`, or a CVXPY status text.
+    The status is a member of `HighsModelStatus` or `TerminationCondition`, or a CVXPY status
+    string.
     """
     name = getattr(status, "name", status)
     return next(

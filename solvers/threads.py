@@ -1,4 +1,4 @@
-"""Parallel execution of kernels, which release the global interpreter lock, in threads."""
+"""Parallel execution of kernels in threads. Kernels release the global interpreter lock."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 
 def in_threads(workers: int, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """Apply a function to all items in parallel, and return the results in order."""
+    """Apply a function to all items in parallel threads, and return the results in the order of the
+    items.
+    """
     if min(workers, len(items)) < 2:
         return [function(item) for item in items]
     with ThreadPoolExecutor(workers) as pool:

@@ -1,7 +1,6 @@
 """Readers for acceptance rates and lengths reported by serving engines.
 
-Each module reads the format of one source. Acceptance is reported by draft position or by draft
-length.
+Each module reads one file format. Files report acceptance by draft position or by draft length.
 """
 
 from __future__ import annotations

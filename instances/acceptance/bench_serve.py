@@ -21,18 +21,20 @@ from specopt.models.position_acceptance import PositionAcceptance
 PREFIX = "spec_decode_"
 RATES = f"{PREFIX}per_position_acceptance_rates"
 MOST = 1e18
-"""Largest count that is accepted as valid."""
+"""Largest count that is considered valid."""
 
 
 def is_bench(data: object) -> TypeGuard[Mapping[str, Any]]:
-    """Return whether the data looks like the result of a benchmark run with speculation."""
+    """Return whether the data looks like the output of ``vllm bench serve`` with speculative
+    decoding.
+    """
     return isinstance(data, Mapping) and any(
         isinstance(key, str) and key.startswith(PREFIX) for key in data
     )
 
 
 def from_bench(data: Mapping[str, Any], where: str) -> PositionAcceptance:
-    """Return the acceptance measured by a benchmark.
+    """Return the acceptance by draft position from the output of ``vllm bench serve``.
 
     The result includes confidence limits if the data contains ``spec_decode_num_drafts``.
 

@@ -1,8 +1,9 @@
-"""Reader for golden acceptance lengths: reference values for the mean number of tokens per step.
+"""Reader for golden acceptance lengths, which are reference values of mean tokens per step.
 
 The YAML or JSON file has the form ``{model: {mode: {1: 1.84, 2: 2.51, ...}}}``. Modes have names
-such as ``thinking_on``, and the innermost keys are draft lengths. Users specify their own lengths
-as ``{"acceptance_lengths": {"1": 1.84, ...}}``, optionally with ``lower`` and ``upper``.
+such as ``thinking_on``, and the innermost keys are draft lengths. Users can specify their own
+lengths in the form ``{"acceptance_lengths": {"1": 1.84, ...}}``, optionally with ``lower`` and
+``upper``.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def is_golden(data: object) -> TypeGuard[Mapping[Any, Any]]:
 def from_golden(
     data: Mapping[Any, Any], where: str, model: str | None, mode: str | None
 ) -> AcceptanceLengths:
-    """Return the acceptance lengths of one model and mode.
+    """Return the golden acceptance lengths for one model in one mode.
 
     Raises
     ------
@@ -100,7 +101,10 @@ def _is_table(table: object) -> bool:
 
 
 def _lengths(name: str, table: object) -> dict[int, float]:
-    """Return a table sorted by draft length. In JSON files, the draft lengths are strings."""
+    """Check a table of acceptance lengths and return it sorted by draft length.
+
+    The keys may be strings, because JSON has no integer keys.
+    """
     if not isinstance(table, Mapping) or not _is_table(table):
         raise InvalidInput(f"{name}: expected mean tokens by draft length, got {describe(table)}")
     for key in table:

@@ -27,12 +27,18 @@ KEY = "acceptance_histogram"
 BY_LENGTH = "acceptance_histogram_by_draft_length"
 DRAFTED, ACCEPTED = "per_step_drafted", "per_step_accepted"
 APART_LEVEL = 1.0 - (1.0 - LEVEL) / 10.0
-"""Confidence level of the intervals whose disjointness shows that two draft lengths differ."""
+"""Confidence level of the intervals by which two draft lengths are compared.
+
+If the intervals are disjoint, the acceptance is considered different.
+"""
 
 MAX_POSITIONS = 1000
 
 ByLength = dict[int, Floats]
-"""Counts of steps in which 0, 1, ..., K drafts were accepted, by draft length K."""
+"""Histograms keyed by draft length K.
+
+Each histogram contains the numbers of steps in which 0, 1, ..., K draft tokens were accepted.
+"""
 
 
 def histograms_in(data: object, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -50,7 +56,7 @@ def histograms_in(data: object, where: str) -> Iterator[tuple[str, Mapping[str, 
 
 
 def from_histograms(data: object, where: str) -> PositionAcceptance:
-    """Return the acceptance over all requests combined.
+    """Return the acceptance by draft position, computed over all histograms combined.
 
     Raises
     ------
@@ -85,10 +91,9 @@ def from_histograms(data: object, where: str) -> PositionAcceptance:
 
 
 def at_risk(known: ByLength) -> tuple[Floats, Floats]:
-    """Return two counts for each position.
+    """Return the numbers of steps that reached each draft position and that accepted its token.
 
-    The first count is the number of steps in which the position was drafted and all earlier tokens
-    were accepted. The second count is how many of these steps also accepted the position's token.
+    A step reaches a position if the position was drafted and all earlier tokens were accepted.
     """
     reached, accepted = np.zeros((2, max(known, default=0)))
     for length, counts in known.items():
@@ -123,7 +128,7 @@ def length_notes(known: ByLength) -> tuple[str, ...]:
 
 
 def _by_length(path: str, request: Mapping[str, Any]) -> ByLength | None:
-    """Return the counts by draft length, or None if the request contains only totals."""
+    """Return a request's counts by draft length, or None if the request contains only totals."""
     if request.get(BY_LENGTH) is not None:
         found = request[BY_LENGTH]
         name = f"{path}.{BY_LENGTH}"
@@ -162,8 +167,10 @@ def _by_length(path: str, request: Mapping[str, Any]) -> ByLength | None:
 
 
 def _totals(path: str, request: Mapping[str, Any]) -> tuple[float, float, Floats]:
-    """Return the number of drafts, the number of drafted tokens, and the number of accepted tokens
-    at each position.
+    """Return a tuple (drafts, drafted tokens, accepted tokens) with the totals of a request.
+
+    The first two items are numbers. The last item is an array with the number of accepted tokens at
+    each position.
     """
     histogram = _column(f"{path}.{KEY}", request.get(KEY))
     if not 2 <= len(histogram) <= MAX_POSITIONS:

@@ -24,10 +24,11 @@ def is_profile(data: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 def from_profile(data: Mapping[str, Any], where: str) -> PositionAcceptance:
-    """Return the measured acceptance, with its uncertainty if the profile contains counts.
+    """Return the acceptance that a ModelOpt profile contains.
 
-    The histogram counts steps by the number of tokens that they yield: 1, 2, ... tokens mean that
-    0, 1, ... draft tokens were accepted.
+    If the profile contains counts, the result includes confidence limits. The histogram counts
+    steps by the number of tokens that they yield: 1, 2, ... tokens mean that 0, 1, ... draft tokens
+    were accepted.
 
     Raises
     ------

@@ -29,10 +29,10 @@ _LABEL = re.compile(r"([A-Za-z_]\w*)\s*=\s*\"((?:[^\"\\]|\\.)*)\"", re.ASCII)
 
 
 class Counters(NamedTuple):
-    """The counters for one model.
+    """The speculative-decoding counters for one model.
 
-    The fields are the numbers of drafts, of drafted tokens, of accepted tokens, and of accepted
-    tokens at each position.
+    The fields are the number of drafts, the number of drafted tokens, the number of accepted
+    tokens, and the number of accepted tokens at each position.
     """
 
     drafts: float
@@ -42,21 +42,22 @@ class Counters(NamedTuple):
 
 
 def is_scrape(text: str) -> bool:
-    """Return whether a text looks like a scrape of a vLLM engine with speculation."""
+    """Return whether `text` looks like a scrape of a vLLM engine that uses speculative decoding."""
     return PREFIX in text
 
 
 def counters(text: str, where: str, model: str | None = None) -> Counters:
-    """Return the counters in a scrape.
+    """Return one model's counters from a scrape.
 
     Parameters
     ----------
     text
-        Text of the scrape, in the Prometheus text format.
+        Content of the scrape, in the Prometheus text format.
     where
         Name of the file, used in messages.
     model
-        Value of the label ``model_name`` to select; None if the scrape contains only one model.
+        Value of the label ``model_name`` that selects the model; None if the scrape contains only
+        one model.
 
     Raises
     ------
@@ -118,7 +119,7 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
 
 
 def from_scrapes(before: Counters | None, after: Counters, where: str) -> PositionAcceptance:
-    """Return the acceptance between two scrapes, or since engine start if `before` is None.
+    """Return the acceptance between two scrapes, or since the engine started if `before` is None.
 
     Raises
     ------

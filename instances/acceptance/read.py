@@ -54,7 +54,7 @@ def read_acceptance(
     mode: str | None = None,
     extrapolate: bool = False,
 ) -> Acceptance:
-    """Read the acceptance by draft position or by draft length from the report of an engine.
+    """Read acceptance by draft position or by draft length from an engine's report.
 
     Parameters
     ----------
@@ -67,17 +67,18 @@ def read_acceptance(
         - acceptance histograms (JSON or JSON Lines);
         - the JSON output of ``vllm bench serve``;
         - golden acceptance lengths (YAML or JSON);
-        - the user's own values, optionally with ``lower`` and ``upper``: conditional rates,
-          ``{"acceptance_rates": [alpha_1, ...]}``, one rate for all positions,
-          ``{"acceptance_rate": alpha}``, or mean tokens by draft length,
+        - the user's own values, optionally with ``lower`` and ``upper``. The values are conditional
+          rates, ``{"acceptance_rates": [alpha_1, ...]}``; one rate for all positions,
+          ``{"acceptance_rate": alpha}``; or mean tokens by draft length,
           ``{"acceptance_lengths": {"1": tokens, ...}}``.
     before
         Path of an earlier scrape. If given, the difference between the two scrapes is used.
     model
-        The ``model_name`` in scrapes of an engine with several models, or the model of golden
-        lengths.
+        Model to select. In scrapes of an engine with several models, this is the ``model_name``; in
+        a file of golden lengths, this is the name of the model.
     mode
-        Mode of golden lengths, such as ``thinking_on``, or the subset of an acceptance CSV.
+        Mode to select in a file of golden lengths, such as ``thinking_on``, or subset to select in
+        an acceptance CSV.
     extrapolate
         Whether to allow draft lengths that were not measured. If so, positions beyond the last
         measured position have the same rate as that position, and acceptance lengths are
@@ -86,8 +87,8 @@ def read_acceptance(
     Raises
     ------
     InvalidInput
-        If a file cannot be read or has another format. The message states the expected and the
-        actual content.
+        If a file cannot be read or has an unknown format. The message states what was expected and
+        what was found.
     """
     found = _read(path, before, model, mode)
     if not extrapolate:

@@ -18,16 +18,19 @@ from specopt.models.position_acceptance import PositionAcceptance
 LENGTH = "sglang:spec_accept_length"
 RATE = "sglang:spec_accept_rate"
 WHOLE = 0.1
-"""Maximum distance between the computed draft length and the nearest integer."""
+"""Maximum distance between the computed draft length and the nearest integer.
+
+If the distance is larger, the gauges are rejected.
+"""
 
 
 def is_gauges(text: str) -> bool:
-    """Return whether a text looks like a scrape of SGLang with speculation."""
+    """Return whether `text` looks like a scrape of SGLang with speculative decoding."""
     return LENGTH in text
 
 
 def from_gauges(text: str, where: str) -> PositionAcceptance:
-    """Return the acceptance under the assumption that all K positions have the same rate.
+    """Return the acceptance, assuming that all K draft positions have the same acceptance rate.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""Reader for the acceptance CSV files that the evaluation tool of speculators writes.
+"""Reader for the acceptance CSV files written by speculators' evaluation tool.
 
-The file contains counts and cumulative acceptance rates for each subset.
+Each file contains counts and cumulative acceptance rates for each subset of the evaluation data.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ POSITION = "acceptance_at_pos_"
 
 
 def is_acceptance_table(text: str) -> bool:
-    """Return whether a text looks like an acceptance CSV."""
+    """Return whether `text` looks like an acceptance CSV file."""
     return f"{POSITION}0" in text.partition("\n")[0]
 
 
 def from_acceptance_table(text: str, where: str, subset: str | None) -> PositionAcceptance:
-    """Return the acceptance of one subset.
+    """Return the acceptance by draft position for one subset.
 
     Raises
     ------

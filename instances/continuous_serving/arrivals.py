@@ -32,11 +32,11 @@ def arrivals(
     Parameters
     ----------
     pair
-        Draft and verify model, as in `paper_1`.
+        Name of the pair of draft and verify models, as in `paper_1`.
     tasks
         Number of tasks K.
     requests_per_second
-        Mean arrival rate.
+        Mean arrival rate, in requests per second.
     max_input
         Largest input length.
     max_output

@@ -1,7 +1,7 @@
 """Conversion of a trace into a `continuous-serving` problem.
 
-The conversion extends the conversion into a `serving-latency` problem. With the family `arrivals`,
-the trace's arrival times are kept.
+The conversion is the same as for `serving-latency`, but uses families of `continuous-serving`. If
+the family is `arrivals`, the trace's arrival times are kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from specopt.models.continuous_serving.problem import ContinuousServingProblem
 def continuous_serving(
     trace: Trace, family: Family, *, seed: int = 0, **parameters: Any
 ) -> ContinuousServingProblem:
-    """Return the problem of serving the requests in a trace.
+    """Return a `continuous-serving` problem whose tasks are the requests in a trace.
 
     If the family's problems have arrival times, the trace's arrival times are used instead.
 
@@ -34,9 +34,9 @@ def continuous_serving(
     seed
         Seed of the family.
     parameters
-        Parameters of the family other than tasks, max_input and max_output. O_max is the length of
-        the longest response in the trace. With `requests_per_second`, the gaps between arrivals are
-        scaled to that mean rate.
+        Parameters of the family other than tasks, max_input and max_output. The maximum output
+        length O_max is the length of the longest response in the trace. If `requests_per_second` is
+        specified, the gaps between arrivals are scaled to that mean rate.
 
     Raises
     ------

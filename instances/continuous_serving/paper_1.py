@@ -18,14 +18,14 @@ def paper_1(
 ) -> ContinuousServingProblem:
     """The tasks of `serving-latency/paper-1`, all of which are present at the start.
 
-    A task leaves when its output is complete.
+    A task leaves the batch when its output is complete.
 
     Difficulty: finished tasks release memory, so the best batches change from step to step.
 
     Parameters
     ----------
     pair
-        Draft and verify model, as in `serving-latency/paper-1`.
+        Name of the pair of draft and verify models, as in `serving-latency/paper-1`.
     tasks
         Number of tasks K, as in `serving-latency/paper-1`.
     max_input

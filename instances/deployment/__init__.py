@@ -1,4 +1,5 @@
 """Problems that are built from a user's data.
 
-Known values are used; all other values come from a family and are reported as assumed.
+Values that follow from the data are used. All other values are reported as assumed; most of them
+come from a family (problem generator).
 """

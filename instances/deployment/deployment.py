@@ -1,6 +1,7 @@
-"""A user's deployment: two models with measured passes, and further data if known.
+"""A user's deployment, described by two models, their measured passes, and optional data.
 
-The further data is a trace, a link, memory sizes, acceptance rates, and a fleet of clients.
+The optional data consists of a trace, a link, memory sizes, acceptance rates, and a fleet of
+clients.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.pass_time import PassTime, Which
 
 DRAFTS = 8
-"""Draft length at which a constant rate must match the acceptance by position.
+"""Draft length for which a constant acceptance rate is fitted to the acceptance by position.
 
 If fewer positions are known, the largest known draft length is used instead.
 """
@@ -34,7 +35,9 @@ def room(memory_bytes: float, tokens: float, *models: ModelConfig) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fleet:
-    """A fleet of clients, with their devices and the prices of machines; None means unknown.
+    """The clients of a deployment, their devices, and the prices of machines.
+
+    A field is None if its value is unknown.
 
     Parameters
     ----------
@@ -43,13 +46,13 @@ class Fleet:
     clients
         Number of clients that decode concurrently.
     seconds_per_token
-        Maximum time per token.
+        Maximum time per token, in seconds.
     price_per_second
-        Price of a verifier unit, followed by the price of a drafting server if such servers may
-        be used.
+        Price per second of a verifier unit, followed by the price of a drafting server if such
+        servers may be used.
     watts
-        Idle and busy power of a verifier unit, followed by the power of a drafting device if that
-        is known.
+        Idle and busy power of a verifier unit, in watts, followed by the power of a drafting device
+        if that power is known.
     """
 
     device: Passes | None = None
@@ -61,7 +64,9 @@ class Fleet:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Deployment:
-    """The data about a user's deployment; None means unknown.
+    """The data about a user's deployment.
+
+    A field is None if its value is unknown.
 
     Parameters
     ----------
@@ -76,7 +81,8 @@ class Deployment:
     link
         Link between the drafting and the verifying machine.
     memory_bytes
-        Memory of the machine whose memory is limited in this kind of problem.
+        Memory size, in bytes, of the machine whose memory is limited in the kind of problem being
+        built.
     acceptance
         Acceptance by position or by draft length.
     fleet
@@ -94,8 +100,7 @@ class Deployment:
 
     @property
     def rate(self) -> float | None:
-        """Constant acceptance rate that yields the same number of tokens per step as the known
-        acceptance.
+        """Constant acceptance rate that yields as many tokens per step as the known acceptance.
 
         Raises
         ------
@@ -115,7 +120,7 @@ class Deployment:
 
     @property
     def rows(self) -> str:
-        """Name of the trace and its range of rows, as they appear in a list of sources."""
+        """Name of the trace and its range of rows, as shown in a list of sources."""
         assert self.trace is not None, "there is a trace"
         return (
             f"{self.trace.source}, rows {self.trace.start} to"
@@ -131,6 +136,6 @@ class Deployment:
         return round(float(np.clip(mean, measured[0], measured[-1]))) if measured else round(mean)
 
     def seconds_per_token(self, passes: PassTime, which: Which = "fitted") -> float:
-        """Return how long a pass over one token with a typical context takes, in seconds."""
+        """Return the duration, in seconds, of a pass over one token with a typical context."""
         seconds = passes.seconds(np.ones(1), np.ones(1), np.array([self.context(passes)]), which)
         return float(np.reshape(seconds, -1)[0])

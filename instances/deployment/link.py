@@ -1,4 +1,4 @@
-"""The link between the drafting and the verifying machine, as specified by a user."""
+"""The link between the drafting machine and the verifying machine."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Link(Checked):
     Parameters
     ----------
     bits_per_second
-        Bandwidth shared by all users of the link.
+        Bandwidth shared by all users of the link, in bits per second.
     round_trip_seconds
-        Round-trip time; None if unknown.
+        Round-trip time, in seconds; None if unknown.
     """
 
     bits_per_second: Positive

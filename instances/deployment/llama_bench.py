@@ -1,8 +1,8 @@
 """Reader for the CSV output of `llama-bench`.
 
 The table has a row for each model, prompt and depth, with times in nanoseconds. A prompt of n
-tokens (`-p 1,2,3,... -n 0 -d 0,4096`) is a pass of one request with n new tokens. If the table
-contains two models, the slower model is taken as the verify model.
+tokens (`-p 1,2,3,... -n 0 -d 0,4096`) is treated as a pass of one request with n new tokens. If the
+table contains two models, the slower model is treated as the verify model.
 """
 
 from __future__ import annotations

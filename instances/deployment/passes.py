@@ -1,5 +1,6 @@
-"""The measured passes of both models, read from a file of runtimes or from a table written by
-`specopt measure`.
+"""Measured passes of a draft model and a verify model.
+
+The passes are read from a file of runtimes or from a table written by `specopt measure`.
 """
 
 from __future__ import annotations
@@ -25,10 +26,15 @@ from specopt.models.pass_time import PassTime, pass_time
 from specopt.models.reading import StrPath, read_bytes
 
 READS, COMPUTES = 0.7, 0.5
-"""Assumed fractions of the peak bandwidth and of the peak operation rate that passes reach."""
+"""Fractions of the peak memory bandwidth and of the peak operation rate that passes are assumed to
+attain.
+"""
 
 BAND = (-0.3, 1.0)
-"""Relative error band of passes estimated from peaks; its lower end assumes the full bandwidth."""
+"""Assumed relative error band for passes estimated from peak performance.
+
+The lower end of the band corresponds to a pass that attains the full bandwidth.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,7 +44,7 @@ class Passes:
     Parameters
     ----------
     path
-        Path of the file.
+        Path of the file from which the passes were read.
     models
         Configs of the models "draft" and "verify". In a table, the column `model` contains the
         names in these configs.
@@ -52,7 +58,7 @@ class Passes:
 
     @classmethod
     def read(cls, path: StrPath, models: Mapping[str, ModelConfig]) -> Self:
-        """Read runtimes (JSON) or a table of passes (CSV).
+        """Read runtimes from a JSON file, or a table of passes from a CSV file.
 
         Raises
         ------
@@ -81,12 +87,15 @@ class Passes:
 
     @classmethod
     def from_peak(cls, text: str, models: Mapping[str, ModelConfig]) -> Self:
-        """Estimate passes from the peak performance of a machine, with a wide error band.
+        """Estimate the durations of passes from the peak performance of a machine.
+
+        The estimates have a wide error band.
 
         Parameters
         ----------
         text
-            Peak performance as ``TFLOPS,GB/s``: operations per second and memory bandwidth.
+            Peak performance in the form ``TFLOPS,GB/s``, which specifies the operation rate and the
+            memory bandwidth.
         models
             Configs of the models, as in `Passes`.
 
@@ -122,8 +131,9 @@ class Passes:
         return cls(path=f"--peak {text}", models=models, data=data)
 
     def runtimes(self, form: str) -> Mapping[str, Any]:
-        """Return the runtimes of both models in the format that `fit` writes. If the passes come
-        from a table, `form` is fitted to them.
+        """Return the runtimes of both models in the format that `fit` writes.
+
+        If the passes come from a table, a runtime of the form `form` is fitted to them.
 
         Parameters
         ----------
@@ -147,7 +157,9 @@ class Passes:
 
     @cached_property
     def times(self) -> dict[str, PassTime]:
-        """Pass times of each model. Times that come from a table are interpolated.
+        """Mapping from each model to an object that computes the model's pass times.
+
+        If the passes come from a table, the object interpolates in the table.
 
         Raises
         ------
@@ -186,12 +198,15 @@ class Passes:
 
 
 def _decoder(config: ModelConfig) -> ExactDecoder | None:
-    """Return the cost model that counts a model's operations, or None if there is no such model."""
+    """Return a decoder that counts a model's operations, or None if no decoder can represent the
+    model.
+    """
     return None if config.projected else config.dense
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
-    """Return a value if it is a mapping, otherwise an empty mapping. Missing fields are reported
-    later.
+    """Return `value` if it is a mapping, and an empty mapping otherwise.
+
+    Missing fields are reported later.
     """
     return value if isinstance(value, Mapping) else {}

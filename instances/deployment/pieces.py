@@ -19,12 +19,13 @@ from specopt.models.pass_time.pieces import PassPieces
 MAX_PIECES = 4
 BATCHES = np.exp2(np.arange(11.0))
 CONTEXTS = (0.0, 512.0, 2048.0)
-"""Numbers of cached tokens that are sampled if the measured range is unknown."""
+"""Numbers of cached tokens at which passes are sampled if the measured range is unknown."""
 
 WORTH_A_PIECE, ROUNDING = 0.9, 1e-9
-"""Condition for using an additional line.
+"""Thresholds for adding a line to the approximation.
 
-The additional line must reduce the error to at most this fraction, and by more than rounding.
+With the additional line, the error must be less than `WORTH_A_PIECE` times the previous error, by
+more than `ROUNDING`.
 """
 
 
@@ -39,7 +40,8 @@ class Pieces:
     fitted
         Whether the lines were fitted. If false, the passes were given in the form of lines.
     misfit
-        Minimum and maximum difference between passes and lines, relative to the lines.
+        Minimum and maximum difference between the measured passes and the lines, relative to the
+        lines.
     """
 
     passes: PassPieces
@@ -48,7 +50,7 @@ class Pieces:
 
     @property
     def text(self) -> str:
-        """Description of the lines, as it appears in a list of sources."""
+        """Description of the lines, as shown in a list of sources."""
         lines = f"{len(self.passes.rows)} lines" if len(self.passes.rows) > 1 else "one line"
         low, high = self.misfit
         off = f", passes lie {low:+.1%} to {high:+.1%} from it" if max(-low, high) > 1e-3 else ""
@@ -58,13 +60,15 @@ class Pieces:
 def pieces_of(
     times: PassTime, new_tokens: Sequence[float], contexts: Sequence[float] | None = None
 ) -> Pieces:
-    """Return lines that approximate passes with given numbers of new tokens per sequence and given
-    contexts.
+    """Return lines whose maximum approximates the durations of passes.
+
+    The passes have `new_tokens` new tokens per sequence and `contexts` cached tokens. If `contexts`
+    is None, the measured contexts are used.
 
     A runtime that is already linear in tokens keeps its lines. Runtimes per operation are linear in
     tokens except for the attention among new tokens, which is counted as for a single new token.
     For all other runtimes, passes are sampled within the measured range, and lines are fitted by
-    least squares of relative errors. If `contexts` is None, the measured contexts are used.
+    least squares of relative errors.
     """
     points = _samples(times, new_tokens, contexts or times.contexts or CONTEXTS)
     batch, new, cached = points.T
@@ -81,7 +85,9 @@ def pieces_of(
 
 
 def _lines(times: PassTime) -> Floats | None:
-    """Return the lines of a fitted form, or None if the form does not consist of lines."""
+    """Return the lines that make up a fitted runtime, or None if the runtime is not made up of
+    lines.
+    """
     if not isinstance(times, FittedPasses) or not isinstance(times.work, Tokens | Operations):
         return None
     slope, overhead, reading = times.coefficients["fitted"].T

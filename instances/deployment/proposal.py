@@ -1,5 +1,6 @@
-"""A problem that is built from a user's data and in which every field is marked as known or
-assumed.
+"""Problems that are built from a user's data.
+
+Every field of such a problem is marked as known or assumed.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from specopt.models.errors import InvalidInput
 from specopt.models.problem import Problem
 
 MOST = 4
-"""Maximum number of entries of a column that are displayed."""
+"""Maximum number of entries that are displayed for a column."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """A value on which a plan is based.
+    """A value on which a plan is based, with its source.
 
     Parameters
     ----------
     name
-        Name of the field.
+        Name of the value, such as the name of a problem's field.
     text
         Short description of the value.
     source
@@ -41,14 +42,14 @@ class Value:
 
 
 Given = dict[str, tuple[Any, str]]
-"""Known fields of a problem, with their JSON-like values and sources."""
+"""Mapping from the name of each known field to a pair of its JSON-like value and its source."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
     """A problem and the sources of its fields.
 
-    Fields of objects in a list are named `list.field`.
+    A field of the objects in a list is named `list.field`, for example `verifiers.passes`.
 
     Parameters
     ----------
@@ -61,9 +62,9 @@ class Proposal:
     measure
         Instructions for measuring each field, most important field first.
     unused
-        User data that the problem does not use, each with the reason.
+        User data that the problem does not use, with the reason for each item.
     guesses
-        Reason for each assumed value that the family does not supply.
+        Reasons for the assumed values that the family does not supply.
     """
 
     problem: Problem
@@ -83,7 +84,7 @@ class Proposal:
         unused: Sequence[str] = (),
         assumed: Given | None = None,
     ) -> Self:
-        """Return a family's problem in which the known fields and the assumed values are filled in.
+        """Return a proposal that fills the known and the assumed values into a family's problem.
 
         Raises
         ------
@@ -117,9 +118,7 @@ class Proposal:
         ).labelled()
 
     def labelled(self) -> Self:
-        """Return a copy of the proposal whose notes list the assumptions and whose problem does not
-        have the family's name.
-        """
+        """Return a copy whose problem lists the assumed fields in its notes and has no name."""
         assumed = ", ".join(value.name for value in self.values if value.assumed) or "nothing"
         notes = f"Assumed, from {self.family.name}: {assumed}."
         return dataclasses.replace(
@@ -128,9 +127,7 @@ class Proposal:
 
     @property
     def values(self) -> list[Value]:
-        """Fields of the problem that have a stated source or whose value is not the format's
-        default.
-        """
+        """Values of the problem's fields, except defaults that have no stated source."""
         fields: dict[str, Any] = {}
         for name, value in self.problem.to_dict().items():
             parts = (

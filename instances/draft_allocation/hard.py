@@ -1,6 +1,7 @@
-"""Families in which the water level is hard to find. Each family is hard for a different reason.
+"""Families (problem generators) for which the water level is hard to find.
 
-The water level is the marginal gain down to which the optimal allocation spends the budget.
+The water level is the marginal gain down to which the optimal allocation spends the budget. Each
+family is hard for a different reason.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ def one_dominates(
     """One client with an acceptance rate just below 1, and other clients with rates below 0.5.
 
     Difficulty: the best allocation assigns hundreds of drafts with nearly equal gains to one client
-    and a few drafts to each other client. An even split loses most of the objective, and sums of
-    powers lose digits.
+    and a few drafts to each other client. An even split loses most of the objective value, and sums
+    of powers suffer from rounding errors.
 
     Parameters
     ----------

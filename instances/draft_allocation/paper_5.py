@@ -1,8 +1,8 @@
 """A family with the configurations of paper 5, Table I.
 
-The table has four or eight draft servers and the budgets of one H100. The paper draws prompts from
-eight data sets and does not report the acceptance rates of its clients. This family uses four sets
-of evenly spaced rates instead, which range from equal to extremely different.
+The configurations have four or eight draft servers and the token budgets of one H100. The paper
+draws prompts from eight data sets and does not report the acceptance rates of its clients. This
+family uses four sets of evenly spaced rates instead, which range from equal to extremely different.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Families of channels that are hard for greedy or iterative methods. Each family is hard for a
-different reason.
+"""Families (problem generators) whose channels are hard for greedy or iterative methods.
+
+Each family is hard for a different reason.
 """
 
 from __future__ import annotations
@@ -38,19 +39,19 @@ def alternating(
     Parameters
     ----------
     slow_bits_per_second
-        Uplink rate of the slow state; the downlink is free.
+        Uplink rate of the slow state, in bits per second. The downlink is free.
     fast_bits_per_second
-        Uplink rate of the fast state.
+        Uplink rate of the fast state, in bits per second.
     acceptance_rate
         Acceptance rate in both states.
     draft_seconds_per_token
-        Drafting time per token, T_SLM.
+        Drafting time T_SLM per token, in seconds.
     verify_seconds
-        Verification time, T_LLM.
+        Verification time T_LLM, in seconds.
     vocabulary_size
         Size V of the vocabulary.
     resolution
-        Lattice resolution; no other resolution is available.
+        Lattice resolution. The problem has no other resolution.
     min_draft
         Minimum draft length.
     max_draft
@@ -129,13 +130,12 @@ def deterministic_cycle(
 def near_tie(
     *, states: int = 6, spread: float = 1e-4, max_draft: int = 64, seed: int = 0
 ) -> DraftControlProblem:
-    """States and resolutions that are almost equal, in a setting where nearly all tokens are
-    accepted.
+    """States and resolutions that are almost equivalent, with acceptance rates close to 1.
 
     Difficulty: acceptance is close to 1 and drafts cost almost nothing, so the rate is nearly
-    constant in the draft length and in the resolution. Methods that stop at a relative tolerance or
-    that compare rates in a different order choose differently. Only a proof shows which choice is
-    best.
+    constant in the draft length and in the resolution. Methods that stop at a relative tolerance,
+    or that compare rates in a different order, may choose different actions. Only a proof shows
+    which choice is best.
 
     Parameters
     ----------

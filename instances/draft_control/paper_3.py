@@ -1,13 +1,15 @@
 """A family with the setting of paper 3, Sec. V.
 
 OPT-125M drafts for OPT-13B over an uplink that alternates between slow and fast. The paper reports
-the mean uplink rates of its two regimes, the two models and the channel model, a Markov chain with
-a slow and a fast state. The paper does not report the transition probabilities, the two rates, the
-timings or the acceptance rates. This family assumes 5 ms for a draft token and 32 ms for a
-verification. The acceptance rate at resolution l is alpha_inf - c TV(q, q_l). In this formula,
-alpha_inf is the agreement between the models, and the second term is the loss due to the lattice
-for a synthetic softmax distribution q over the vocabulary. The temperature of q depends on the
-draft model's confidence state.
+the two models, the mean uplink rates of two regimes, and the channel model, which is a Markov chain
+with a slow and a fast state. The paper does not report the transition probabilities, the uplink
+rates of the two states, the timings or the acceptance rates.
+
+This family assumes 5 ms for a draft token and 32 ms for a verification. The acceptance rate at
+resolution l is alpha_inf - c TV(q, q_l). In this formula, alpha_inf is the agreement between the
+models. The second term is the loss caused by rounding a synthetic softmax distribution q over the
+vocabulary to a lattice point q_l. The temperature of q depends on the draft model's confidence
+state.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ distribution on fewer tokens.
 """
 
 CONFIDENCE = {"sure": (0.75, 0.95), "usual": (1.0, 0.85), "unsure": (1.5, 0.65)}
-"""Temperature factor and value of alpha_inf for each confidence state."""
+"""Temperature factor and agreement alpha_inf between the models for each confidence state."""
 
 
 def paper_3(
@@ -114,9 +116,7 @@ def paper_3(
 
 
 def _softmax(temperature: float) -> Floats:
-    """Return a synthetic next-token distribution whose logits fall linearly in the logarithm of the
-    rank.
-    """
+    """Return a synthetic next-token distribution with logits that fall linearly in the log rank."""
     logits = -DECAY * np.log(np.arange(1, VOCABULARY + 1)) / temperature
     weights: Floats = np.exp(logits - logits.max())
     weights /= weights.sum()

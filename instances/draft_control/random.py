@@ -42,9 +42,9 @@ def random(
     max_draft
         Maximum draft length.
     slow_bits_per_second
-        Lower end of the log-uniform distribution of uplink rates.
+        Lower end of the log-uniform distribution of uplink rates, in bits per second.
     fast_bits_per_second
-        Upper end of the log-uniform distribution of uplink rates.
+        Upper end of the log-uniform distribution of uplink rates, in bits per second.
     downlink_factor
         Ratio of the downlink to the uplink rate; 0 for a free downlink.
     stay

@@ -41,9 +41,11 @@ def mixed(
     max_draft
         Maximum draft length L.
     draft_seconds_per_token
-        Drafting time per token; the default describes a drafter with 50 tokens/s.
+        Drafting time per token, in seconds. The default describes a drafter that generates 50
+        tokens per second.
     round_seconds
-        Duration of a round excluding drafting; the default describes verification over a network.
+        Duration of a round excluding drafting, in seconds. The default describes verification over
+        a network.
     seed
         Not used; the instance is deterministic.
     """

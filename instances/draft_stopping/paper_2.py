@@ -22,7 +22,7 @@ def paper_2(
     round_seconds: float = 0.15,
     seed: int = 0,
 ) -> DraftStoppingProblem:
-    """The predictor of paper 2, Table 10, with windows of up to 8 tokens.
+    """The binary predictor of paper 2, Table 10, for windows of up to 8 tokens.
 
     The paper does not report the duration of a round, so the default is an assumption.
 
@@ -41,9 +41,9 @@ def paper_2(
     max_draft
         Maximum draft length.
     draft_seconds_per_token
-        Drafting time per token; assumed.
+        Drafting time per token, in seconds. The default is an assumption.
     round_seconds
-        Duration of a round excluding drafting; assumed.
+        Duration of a round excluding drafting, in seconds. The default is an assumption.
     seed
         Not used; the instance is deterministic.
     """

@@ -20,8 +20,8 @@ def random(
     most_cost: float = 0.3,
     seed: int = 0,
 ) -> DraftStoppingProblem:
-    """Classes of rounds with random frequencies, random scores, and rates that drift with the
-    position.
+    """Classes of rounds with random frequencies, random scores, and acceptance rates that drift
+    with the position.
 
     Parameters
     ----------

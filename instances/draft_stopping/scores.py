@@ -21,7 +21,7 @@ def as_probabilities(weights: Floats) -> Floats:
 
 
 def normal_scores(signal: float, bins: int, after: float) -> Scores:
-    """Return the binned distributions of a normal score with standard deviation 1.
+    """Return the binned distributions of a normally distributed score with standard deviation 1.
 
     Parameters
     ----------

@@ -24,10 +24,10 @@ MEASURE = {
 
 
 def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
-    """Return a problem in which the clients' goodput is measured per second.
+    """Return a `fair-goodput` problem in which the clients' goodput is measured per second.
 
-    The verification time is a linear function of the number of draft tokens, which interpolates two
-    measured passes.
+    The verification time is a linear function of the number of draft tokens. The function
+    interpolates between two measured passes.
     """
     (family,) = labelled(FAMILIES, "per-second")
     base: FairGoodputProblem = family.generate(seed=seed)

@@ -1,4 +1,7 @@
-"""Families in which fair rates are hard to find. Each family is hard for a different reason."""
+"""Families (problem generators) for which fair rates are hard to find.
+
+Each family is hard for a different reason.
+"""
 
 from __future__ import annotations
 

@@ -45,12 +45,12 @@ def paper_5(
 
 
 def acceptance_rates(name: str, clients: int) -> Floats:
-    """Return the evenly spaced acceptance rates in a named set.
+    """Return evenly spaced acceptance rates from a named range, such as "mild".
 
     Raises
     ------
     InvalidInput
-        If no set has this name, or if the number of clients is outside its domain.
+        If no range has this name, or if the number of clients is outside its domain.
     """
     clients = integer("clients", clients, 1, MAX_TOKENS)
     return np.linspace(*RATES[one_of("rates", name, RATES)], clients)

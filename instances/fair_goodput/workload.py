@@ -1,4 +1,4 @@
-"""Workloads for `fair-goodput` policies, in which acceptance rates are fixed, drift or switch."""
+"""Workloads for `fair-goodput` policies, with constant, drifting or switching acceptance rates."""
 
 from __future__ import annotations
 

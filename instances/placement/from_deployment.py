@@ -57,7 +57,7 @@ MEASURE = {
 
 
 def placement(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of choosing units and drafters for all clients.
+    """Return the problem of choosing verifier units and drafters for a deployment's clients.
 
     With a minimum rate, the problem is to minimise the number of units, the cost or the energy.
     Without a minimum rate, the problem is to maximise the goodput.
@@ -155,7 +155,7 @@ def _objective(known: Deployment) -> tuple[str, str]:
 
 
 def _clients(known: Deployment, base: PlacementProblem) -> tuple[Given, Given]:
-    """Return the known and the assumed values of the clients' fields."""
+    """Return the known and the assumed values that concern the clients, with their sources."""
     fleet = known.fleet
     link = known.link
     trace = known.trace
@@ -206,10 +206,11 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[Given, Given]:
 
 
 def lines(known: Deployment, new_tokens: Iterable[int], context: float | None = None) -> Given:
-    """Return the passes of both models as lines; see `deployment.pieces`.
+    """Return problem fields that describe the passes of both models by lines.
 
-    The lines are fitted to passes with the given numbers of new tokens and the given context. If
-    `context` is None, all measured contexts are used.
+    A line is a linear function, and the duration of a pass is the maximum over all lines; see
+    `deployment.pieces`. The lines are fitted to passes with the given numbers of new tokens and the
+    given context. If `context` is None, all measured contexts are used.
     """
     path, times = known.passes.path, known.passes.times
     contexts = None if context is None else (context,)
@@ -222,8 +223,10 @@ def lines(known: Deployment, new_tokens: Iterable[int], context: float | None = 
 
 
 def as_measured(known: Deployment, proposal: Proposal, which: Which = "fitted") -> PlacementProblem:
-    """Return the problem that the judge evaluates, which uses the measured passes or one of their
-    confidence limits instead of lines.
+    """Return a copy of the problem whose pass times are measured rather than fitted.
+
+    The judge evaluates plans for this copy. `which` selects the measured times or one of their
+    confidence limits.
     """
     problem = proposal.problem
     assert isinstance(problem, PlacementProblem)
@@ -254,16 +257,17 @@ def as_measured(known: Deployment, proposal: Proposal, which: Which = "fitted") 
 
 
 def _is_set(proposal: Proposal, name: str) -> bool:
-    """Return whether the user has set a field of the objects in a list, or the list itself."""
+    """Return whether the user has set a field of the objects in a list, or the entire list."""
     return "--set" in (proposal.sources.get(name), proposal.sources.get(name.partition(".")[0]))
 
 
 def measured(
     known: Deployment, most: int, which: Which = "fitted"
 ) -> dict[str, tuple[Any, str, bool]]:
-    """Return the measured value or limit of each client field, with its source.
+    """Return the measured value, or a confidence limit, for two fields of the client class.
 
-    The last item of each entry states whether the value is known. Lower limits of durations are
+    The fields are the drafting time and the acceptance. Each entry is a tuple
+    (value, source, whether the value is known). Lower limits of durations are
     combined with upper limits of acceptance, because both describe the best case.
     """
     draft = known.draft.name
@@ -297,7 +301,10 @@ def measured(
 
 
 def _servers(given: Given, assumed: Given, known: Deployment, memory: float) -> None:
-    """Add drafting servers, which are shared by many clients, to the given and assumed values."""
+    """Add the fields of drafting servers to the given and the assumed values.
+
+    A drafting server is shared by many clients.
+    """
     price = known.fleet.price_per_second or ()
     own = given["drafters.beside"][0][known.verify.name]
     like = "as a machine that verifies"

@@ -1,5 +1,6 @@
-"""A family with one class of clients, whose drafts are made on the device, next to the verifier, or
-not at all.
+"""A family with one class of clients.
+
+Drafts are generated on the device, next to the verifier, or not at all.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The yield of one verifier unit whose clients are identical and use the same source of drafts.
+"""Functions that compute the yield of one verifier unit with identical clients.
 
-The yield is computed from measured passes. Lines fitted to measurements that contain steps could
-change the result.
+All clients use the same source of drafts. The yield is the number of clients that the unit serves
+or, without a minimum rate, the throughput of each client. It is computed from measured passes,
+because lines fitted to measurements that contain steps could change the result.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ SIZES = np.unique(np.concatenate([np.arange(1.0, 257.0), np.exp2(np.arange(8.0, 
 """Batch sizes at which pass times are computed, with linear interpolation between them."""
 
 COARSE = np.unique(np.round(np.exp2(np.arange(0.0, 14.0, 0.25)))).tolist()
-"""Batch sizes among which the largest throughput is searched for."""
+"""Batch sizes at which the throughput is computed to find its maximum."""
 
 STEP = 0.97
 """Ratio of successive numbers of clients in a descending search.
 
-A value closer to 1 makes the search slower, but exact more often.
+Values closer to 1 make the search slower, but the result is exact more often.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPieces(PassPieces):
-    """Passes for which the judge uses measured times while other code uses fitted lines.
+    """Passes whose times are measured for the judge and approximated by lines for all other code.
 
     Beyond the measured range, the duration of a pass is the maximum of two values, the extrapolated
     measured time and the value from the lines. For the lower limit, the minimum is used instead.
@@ -71,7 +72,7 @@ class MeasuredPieces(PassPieces):
 
 @dataclass(frozen=True)
 class Figure:
-    """The yield of a source of drafts at its best draft length.
+    """The yield of a verifier unit for one source of drafts, at the best draft length.
 
     Parameters
     ----------
@@ -87,8 +88,7 @@ class Figure:
     batch
         Mean number of sequences in a pass.
     band
-        Worst-case and best-case values within the measurement error; None if the measurements have
-        no error limits.
+        Worst-case and best-case values within the measurement error; None if the error is unknown.
     """
 
     place: Place
@@ -108,7 +108,7 @@ def places_of(problem: PlacementProblem) -> list[Place]:
 
 
 def best_length(problem: PlacementProblem, place: Place, value: float = 0.0) -> Figure:
-    """Return the yield of a source of drafts at its best draft length.
+    """Return the yield of a verifier unit for one source of drafts, at the best draft length.
 
     Only lengths whose yield exceeds `value` are considered; ties go to the shortest length.
     """
@@ -161,7 +161,7 @@ def _limit(problem: PlacementProblem, option: Figure) -> int:
 def everywhere(
     problem: PlacementProblem, option: Figure, clients: int, units: int = 1
 ) -> PlacementPlan:
-    """Return the plan that uses one source of drafts for all clients.
+    """Return the plan in which all clients use the same source of drafts.
 
     The clients are spread evenly over the units.
     """

@@ -19,7 +19,9 @@ QUANTILES = (np.arange(20) + 0.5) / 20
 
 
 def spread(seconds: float) -> Any:
-    """Return 20 equally likely round-trip times with a given mean: R (0.9 - 0.1 log(1 - u)).
+    """Return 20 equally likely round-trip times whose mean is `seconds`.
+
+    The times are R (0.9 - 0.1 log(1 - u)), where R is the mean and u is one of 20 quantile levels.
 
     Examples
     --------
@@ -48,9 +50,9 @@ def passes(weights: float, arithmetic: float, sequence: float, cached: float) ->
 def verifier(
     name: str, units: int, slower: float = 1.0, memory: float = 80.0, price: float = 0.0
 ) -> Verifier:
-    """Return verifier units that hold 16 GB of weights and read them in 8 ms times `slower`.
+    """Return identical verifier units, each with 16 GB of weights.
 
-    `memory` is in gigabytes.
+    A unit reads its weights in 8 ms times `slower`. `memory` is the memory size in gigabytes.
     """
     return Verifier(
         name=name,
@@ -68,7 +70,7 @@ def verifier(
 def drafter(
     name: str, size: float, verifiers: list[str], kind: Any = "sequential", pool: str | None = None
 ) -> Drafter:
-    """Return a drafter with `size` times the weights of a reference model.
+    """Return a drafter that has `size` times as many weights as a reference model.
 
     A pass of the reference model next to the verifier takes one millisecond.
     """

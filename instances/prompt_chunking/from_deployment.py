@@ -63,8 +63,9 @@ def prompt_chunking(known: Deployment, seed: int = 0) -> Proposal:
 
 
 def _delay(known: Deployment) -> tuple[dict[str, Any], str]:
-    """Return a prefill's duration as a function of its number of tokens, and the source of the
-    data.
+    """Return a prefill's duration as a function of its number of tokens.
+
+    The second item of the result is the source of the data.
     """
     passes = known.passes.times["verify"]
     sizes = np.exp2(np.arange(KNOTS + 4.0))

@@ -2,8 +2,8 @@
 
 Vicuna-7B has a hidden size of 4096 at 2 bytes per value, and Fig. 1 shows its cloud delay.
 Vicuna-13B has a hidden size of 5120, and its delay is the same curve scaled by the number of
-parameters. Uplinks have 5-10 MB/s and downlinks 10-15 MB/s. The paper does not report the overhead
-of a message.
+parameters. Uplink rates are 5-10 MB/s, and downlink rates are 10-15 MB/s. The paper does not report
+the overhead of a message.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def slow_link(
 def slow_message(
     *, prompt_tokens: int = 1000, message_milliseconds: float = 50.0, seed: int = 0
 ) -> PromptChunkingProblem:
-    """A random link and cloud, with an overhead of tens of milliseconds per message.
+    """A random link and cloud on which each message has an overhead of tens of milliseconds.
 
     Difficulty: the best plan has few chunks of very different sizes, and adding or removing a chunk
     changes all sizes. Eq. 3 of paper 4 ignores the message overhead and yields far too many chunks.
@@ -115,7 +115,7 @@ def steep_cloud(
     step_tokens
         Number of tokens n between two jumps, at least 2.
     step_milliseconds
-        Height of a jump.
+        Height of a jump, in milliseconds.
     """
     problem = random(prompt_tokens=prompt_tokens, seed=seed)
     width = integer("step_tokens", step_tokens, 2, MAX_TOKENS)

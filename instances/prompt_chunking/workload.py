@@ -1,22 +1,23 @@
 """The workloads of paper 4: SpecBench on Vicuna-7B and CNN/DM on Vicuna-13B.
 
-The paper uses 30 Jetson devices and 8 A6000 GPUs. The paper reports prompt lengths (Table 3),
-hidden sizes, layers, at most 128 generated tokens, and bandwidths of 5 to 10 MB/s up and 10 to 15
-MB/s down. This module sets the values that the paper omits; `paper_4_simulation` calibrates them:
+The paper uses 30 Jetson devices and 8 A6000 GPUs. It reports prompt lengths (Table 3), hidden
+sizes, numbers of layers, and at most 128 generated tokens. It also reports bandwidths of 5 to 10
+MB/s for uplinks and 10 to 15 MB/s for downlinks. This module sets the values that the paper omits;
+`paper_4_simulation` calibrates them:
 
 * The cloud delay g of Vicuna-7B is piecewise linear, with four points that reproduce Fig. 1 and the
   text about it. For Vicuna-13B, the same curve is scaled by the number of parameters in the cloud
   layers (37 of 40 layers compared with 30 of 32).
-* A drafting step reads the weights of the draft model once from memory; these are the first layers,
-  the adapter and the head in 16 bits. The bandwidths are those of Jetson AGX Xavier (136.5 GB/s,
-  two of three devices) and Orin (204.8 GB/s).
+* A drafting step reads the weights of the draft model once from memory. These weights are the first
+  layers, the adapter and the head in 16 bits. The bandwidths are those of Jetson AGX Xavier (136.5
+  GB/s, two of three devices) and Orin (204.8 GB/s).
 * The local computation of Fig. 1, 0.09 s for 2000 tokens, is assumed to be proportional to the
   number of tokens.
 * The paper does not report draft lengths, acceptance by position, or how often the accepted token
   is among the top-k candidates. In this module, every draft token is accepted with the same
   probability, which is chosen to reproduce the accept length of Table 4. A draft ends after each
-  token with a fixed probability, or at `max_drafted`. The last token sent is the token below the
-  threshold (Eq. 5).
+  token with a fixed probability, or when it has `max_drafted` tokens. The last token sent is the
+  token whose confidence is below the threshold (Eq. 5).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ FIGURE_1 = CloudDelay(
 """Cloud delay g of Vicuna-7B on one A6000, which reproduces Fig. 1.
 
 The delay rises by 10.1 % from 1 to 32 prompt tokens and is 0.28 s at 2000 tokens. Chunks of 32
-tokens save 82.3 ms.
+tokens reduce the delay by 82.3 ms, as in Fig. 1(d).
 """
 
 LAYER_PARAMETERS = {
@@ -45,16 +46,19 @@ LAYER_PARAMETERS = {
     "vicuna-13b": 4 * 5120**2 + 3 * 5120 * 13824,
 }
 ADAPTER_PARAMETERS = {"vicuna-7b": 67e6, "vicuna-13b": 105e6}
-"""Numbers of adapter parameters that Table 4 reports."""
+"""Numbers of adapter parameters, as reported in Table 4."""
 JETSON_BYTES_PER_SECOND = (136.5e9, 136.5e9, 204.8e9)
-"""Memory bandwidths of the devices: two of three are AGX Xavier (20 of 30), the others AGX Orin."""
+"""Memory bandwidths of the devices, in bytes per second.
+
+Two thirds of the devices (20 of 30) are AGX Xavier, and the others are AGX Orin.
+"""
 
 # total number of layers, number of layers on the device, hidden size
 _LAYERS = {"vicuna-7b": (32, 2, 4096), "vicuna-13b": (40, 3, 5120)}
 _PROMPTS = {"specbench": (351.2, 397.3), "cnn-dm": (1036.6, 511.8)}  # Table 3
 _MODELS = {"specbench": "vicuna-7b", "cnn-dm": "vicuna-13b"}
 ACCEPT_LENGTHS = {"specbench": (1.89, 2.06), "cnn-dm": (1.75, 1.98)}
-"""Mean tokens per round of U-Medusa and of HAT, as Table 4 reports them."""
+"""Mean numbers of tokens per round for U-Medusa and HAT, as reported in Table 4."""
 _SERVER_CHUNK = {"specbench": 128, "cnn-dm": 256}  # Sec. 4.1
 LOCAL_SECONDS_PER_TOKEN = 0.09 / 2000.0
 
@@ -67,7 +71,7 @@ def cloud_delay(model: str, scale: float = 1.0) -> CloudDelay:
 
 
 def draft_seconds(model: str, *, adapter: bool = True) -> tuple[float, ...]:
-    """Return how long a drafting step takes on each kind of device, in seconds.
+    """Return the duration of a drafting step on each kind of device, in seconds.
 
     Without the adapter, the step runs only the first layers and the head.
     """
@@ -91,14 +95,14 @@ def paper_4_workload(
     message_overhead_seconds: float = 0.0,
     local_overhead_seconds: float | None = None,
 ) -> PromptWorkload:
-    """Return the workload for one of the two data sets.
+    """Return the workload of paper 4 for one of its two data sets.
 
     Parameters
     ----------
     dataset
         Name of the data set: "specbench" or "cnn-dm".
     requests_per_second
-        Rate of the Poisson process.
+        Arrival rate of the Poisson process, in requests per second.
     pipeline_length
         Number of GPUs in the pipeline.
     link_scale
@@ -106,9 +110,9 @@ def paper_4_workload(
     cloud_scale
         Factor by which the cloud delay g is multiplied.
     link_latency_seconds
-        Latency of the link, which the paper does not report.
+        Latency of the link, in seconds, which the paper does not report.
     message_overhead_seconds
-        Overhead per message, which the paper does not report.
+        Overhead per message, in seconds, which the paper does not report.
     local_overhead_seconds
         Fixed part of the time for a pass through the layers on the device. None means the time to
         read the weights of these layers once, averaged over the devices.
@@ -182,15 +186,14 @@ def cnn_dm(
 def equal_prompts(
     *, prompt_tokens: int = 2000, requests_per_second: float = 2.0, pipeline_length: int = 4
 ) -> PromptWorkload:
-    """Return a workload whose prompts all have the same length; all other fields are those of
-    SpecBench.
+    """Return the SpecBench workload with the same length for all prompts.
 
     Parameters
     ----------
     prompt_tokens
         Length of every prompt.
     requests_per_second
-        Rate of the Poisson process, as in `paper_4_workload`.
+        Arrival rate of the Poisson process, as in `paper_4_workload`.
     pipeline_length
         Number of GPUs in the pipeline, as in `paper_4_workload`.
     """

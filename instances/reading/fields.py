@@ -46,8 +46,9 @@ class Fields:
         self.values = {str(key).replace("-", "_"): value for key, value in known.items()}
 
     def number(self, *names: str, expected: str = "a number") -> float | None:
-        """Return, as a number, the first of the named fields that is present. Strings are
-        converted.
+        """Return the number in the first of the named fields that is present.
+
+        Strings are converted. The result is None if all fields are missing.
         """
         name = next((name for name in names if name in self.values), None)
         if name is None:
@@ -62,14 +63,18 @@ class Fields:
             raise InvalidInput(f"{self.where}: {self.place}{error}") from None
 
     def numbers(self, names: Mapping[str, str]) -> dict[str, float]:
-        """Return the fields that are present and not zero. `names` maps the names in the result to
-        the names in the data.
+        """Return the numbers in the named fields, without missing fields and zeros.
+
+        `names` maps the names in the result to the names in the data.
         """
         found = {name: self.number(field) for name, field in names.items()}
         return {name: value for name, value in found.items() if value}
 
     def integer(self, *names: str, expected: str = "an integer") -> int | None:
-        """Return, as an integer, the first of the named fields that is present."""
+        """Return the integer in the first of the named fields that is present.
+
+        The result is None if all fields are missing.
+        """
         value = self.number(*names, expected=expected)
         if value is not None and not value.is_integer():
             name = next(name for name in names if name in self.values)
@@ -77,15 +82,16 @@ class Fields:
         return None if value is None else int(value)
 
     def needed(self, name: str, expected: str = "an integer") -> int:
-        """Return a required field as an integer."""
+        """Return the integer in a required field."""
         value = self.integer(name, expected=expected)
         if value is None:
             raise self.refuse(name, expected, "")
         return value
 
     def text(self, *names: str) -> str:
-        """Return, as text, the first of the named fields that is present. The text is empty if all
-        fields are missing.
+        """Return the string in the first of the named fields that is present.
+
+        The string is empty if all fields are missing.
         """
         name = next((name for name in names if name in self.values), None)
         if name is None:
@@ -115,18 +121,18 @@ class Fields:
 
 
 class Row(Fields):
-    """A row of a table, whose cells contain text.
+    """A row of a CSV table, whose cells contain strings.
 
     Parameters
     ----------
     where
         Name of the file, used in messages.
     line
-        Line on which the row begins.
+        Line number at which the row begins.
     columns
         Position of each column.
     cells
-        Text of each cell.
+        Content of each cell.
     """
 
     def __init__(self, where: str, line: int, columns: dict[str, int], cells: list[str]) -> None:
@@ -142,11 +148,11 @@ class Row(Fields):
 
     @cached_property
     def values(self) -> dict[str, str]:  # type: ignore[override]
-        """Mapping from column names to the text of the cells that are not empty."""
+        """Mapping from column names to the contents of the cells that are not empty."""
         return {name: text for name in self.columns if (text := self.text_of(name))}
 
     def text_of(self, name: str) -> str:
-        """Return the text of a cell, without leading and trailing spaces."""
+        """Return the content of a cell, without leading and trailing spaces."""
         return self.cells[self.columns[name]].strip()
 
     def within(self, name: str, expected: str, low: float, high: float) -> float:
@@ -159,7 +165,9 @@ class Row(Fields):
 
 
 class CsvFile:
-    """A CSV file with a header, parsed strictly. Iterating over the object yields the rows.
+    """A CSV file with a header, parsed strictly.
+
+    Iterating over the object yields the rows.
 
     Parameters
     ----------
@@ -171,13 +179,13 @@ class CsvFile:
     header
         Names of the columns, without leading and trailing spaces.
     line
-        Line of the header.
+        Line number of the header.
 
     Raises
     ------
     InvalidInput
-        If the header is missing, or if a row is malformed or differs in length from the header.
-        The message contains the line.
+        If the header is missing, or if a row is malformed or differs in length from the header. The
+        message states the line number.
     """
 
     def __init__(self, lines: Lines) -> None:
@@ -226,9 +234,7 @@ class CsvFile:
 
 
 def decimal(text: str) -> float | None:
-    """Return the number written in a text, or None if the text is not a finite number in decimal
-    notation.
-    """
+    """Return the number in `text`, or None if `text` is not a finite number in decimal notation."""
     text = text.strip()
     if len(text) > _LONGEST_DECIMAL or not DECIMAL.fullmatch(text):
         return None

@@ -20,7 +20,8 @@ def json_documents(path: StrPath) -> list[object]:
     Raises
     ------
     InvalidInput
-        If the file cannot be read, or if it is not JSON in UTF-8. The message contains the line.
+        If the file cannot be read, or if it is not JSON in UTF-8. The message states the line
+        number.
     """
     return documents_in(read_text(path), path)
 
@@ -28,14 +29,14 @@ def json_documents(path: StrPath) -> list[object]:
 def documents_in(
     text: str, where: StrPath, known: str = "", parse_constant: Callable[[str], Any] | None = None
 ) -> list[object]:
-    """Return the documents in a text.
+    """Return the JSON documents in a string.
 
     Parameters
     ----------
     text
-        Text that contains a single document, or one document per line.
+        String that contains a single document, or one document per line.
     where
-        Name of the text, used in messages.
+        Name of the source of the string, used in messages.
     known
         Description of the accepted formats, used in messages; empty if only JSON is accepted.
     parse_constant
@@ -44,7 +45,7 @@ def documents_in(
     Raises
     ------
     InvalidInput
-        If the text is not JSON. The message contains the line.
+        If the string is not JSON. The message states the line number.
     """
 
     def parsed(part: str) -> object:

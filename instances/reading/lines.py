@@ -1,5 +1,6 @@
-"""Reader for the numbered lines of a UTF-8 text file. Characters that never occur in tables are
-rejected.
+"""Reader for the numbered lines of a UTF-8 text file.
+
+Characters that never occur in tables are rejected.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ MAX_BLANK_LINES = 100_000
 """Maximum number of blank lines before a table."""
 
 MAX_CHARACTERS = 2**30
-"""Maximum number of characters read from one file; callers keep parts of its lines in memory."""
+"""Maximum number of characters read from one file.
+
+The number is limited because callers keep parts of the lines in memory.
+"""
 
 
 @contextmanager
 def open_lines(path: StrPath) -> Iterator[TextIO]:
-    """Open a file for `Lines`.
+    """Open a file for reading with `Lines`.
 
     Bytes that are not UTF-8 become lone surrogates, so that an error message can state the line.
     """
@@ -47,9 +51,9 @@ class Lines:
         self._characters = 0
 
     def peek(self) -> tuple[int, str]:
-        """Return the number and the text of the next nonblank line without consuming the line.
+        """Return the number and the content of the next nonblank line without consuming the line.
 
-        The text is empty if there is no such line.
+        The content is empty if there is no such line.
         """
         while line := self._stream.readline(LONGEST_LINE):
             self._ahead.append(line)
@@ -74,7 +78,7 @@ class Lines:
     def refuse(
         self, line: int, expected: str, got: object, column: str | None = None
     ) -> InvalidInput:
-        """Return an exception that states the position and the expected and actual values."""
+        """Return an exception that states the position, the expected value and the actual value."""
         place = f"line {line}" if column is None else f"line {line}, {printable(column)}"
         return InvalidInput(f"{self.where}: {place}: expected {expected}, got {describe(got)}")
 

@@ -40,7 +40,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no annotatio
     """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Compose a node, and reject aliases."""
+        """Return the next YAML node, and raise an error if the node is an alias."""
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()
             message = f"alias *{event.anchor} is not supported; write its content"
@@ -48,7 +48,10 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no annotatio
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
-        """Return a mapping whose keys are strings."""
+        """Return a mapping whose keys are converted to strings.
+
+        Repeated keys are rejected.
+        """
         pairs = []
         for key_node, value_node in node.value:
             key = self.construct_object(key_node, deep=True)

@@ -1,4 +1,4 @@
-"""Functions that read fields of problems from files of fitted runtimes."""
+"""Functions that convert the contents of runtime files into fields of problems."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from specopt.models.fields import describe
 
 
 def of_serving_latency(data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the runtimes of both models, and the models with which operations were counted.
+    """Return the fields of a `serving-latency` problem that describe both models' runtimes.
+
+    The models with which operations were counted are included if the data contains them.
 
     Raises
     ------
@@ -38,7 +40,8 @@ def of_serving_latency(data: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def of_verification_batch(data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the estimator for the duration of the verify model's passes.
+    """Return the field of a `verification-batch` problem that contains the verify model's
+    estimator.
 
     Raises
     ------

@@ -1,6 +1,7 @@
-"""Fitting of runtimes to measured passes, with errors, confidence limits and warnings.
+"""Fitting of runtimes to measured passes.
 
-The form of the runtime can be chosen by cross-validation.
+A fit includes prediction errors, confidence limits and warnings. The form of the runtime can be
+chosen by cross-validation.
 """
 
 from __future__ import annotations
@@ -34,19 +35,22 @@ from specopt.models.pass_time.read import MIN_SECONDS_PER_TOKEN
 Errors = Literal["absolute", "relative"]
 
 MAX_CONTEXTS = 32
-"""Maximum number of different cached-token counts listed in the file of a fit."""
+"""Maximum number of distinct cached-token counts that are listed in the file of a fit."""
 
 WORTH_TELLING = 0.10
-"""Relative error above which a warning is issued."""
+"""Relative prediction error above which a warning is issued."""
 
 MIN_SECONDS_PER_FLOP = 1e-19
 MAX_SECONDS_PER_FLOP = 1e-6
-"""Range of the speeds of existing devices; values outside the range indicate wrong units."""
+"""Range of plausible times per floating-point operation, in seconds.
+
+Values outside the range indicate wrong units.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RuntimeFit:
-    """A runtime fitted to a table.
+    """A runtime fitted to a table of measured passes.
 
     Parameters
     ----------
@@ -63,22 +67,22 @@ class RuntimeFit:
     upper
         Upper confidence limits of the coefficients.
     level
-        Confidence level.
+        Confidence level of the limits.
     seed
-        Seed for the random folds.
+        Seed for the random cross-validation folds.
     table
-        Measured passes.
+        Measured passes to which the runtime was fitted.
     inputs
-        Inputs of the form for each pass.
+        Inputs of the fitted function for each pass, shape (n, inputs).
     predicted_seconds
         Predicted duration of each pass, in seconds.
     decoder
         Decoder that was used to convert tokens into operations, or that is written to the file so
         that users of the file can do so.
     metrics
-        Errors on the rows of the table.
+        Prediction errors on the rows of the table.
     cross_validation
-        Errors on held-out inputs; None if the table has too few distinct inputs.
+        Prediction errors on held-out inputs; None if the table has too few distinct inputs.
     warnings
         Warnings that are shown to the user.
     """
@@ -224,7 +228,7 @@ def fit_runtime(
     table
         Measured passes.
     work
-        Work of the measured passes.
+        Work of the measured passes, which is the input of the fit.
     form
         Name of a form in `FORMS`, or "auto" for the simplest form that is almost as good as the
         best form. A form is almost as good if its held-out error exceeds the minimum by at most the
@@ -234,8 +238,8 @@ def fit_runtime(
     errors
         Whether to minimise the squares of "absolute" errors, as the papers do, or of "relative"
         errors. Relative errors suit short passes better. However, the predicted times are then too
-        short on average, by about twice the variance of the relative noise, because passes that
-        are fast by chance have a larger weight.
+        short on average, by about twice the variance of the relative noise, because passes that are
+        fast by chance have a larger weight.
     decoder
         Decoder that is written to the file of the fit, so that users of the file can count
         operations.
@@ -244,7 +248,7 @@ def fit_runtime(
     folds
         Number of folds in the cross-validation; all rows with the same input are in the same fold.
     seed
-        Seed for the random folds.
+        Seed for the random cross-validation folds.
 
     Raises
     ------

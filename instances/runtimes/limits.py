@@ -21,15 +21,16 @@ If the residual retains less, the fit passes through the row regardless of the m
 def confidence_limits(
     design: Floats, coefficients: Floats, seconds: Floats, weights: Floats, level: float
 ) -> tuple[Floats, Floats]:
-    """Return lower and upper limits for coefficients >= 0. The fitted values lie between the
-    limits.
+    """Return lower and upper confidence limits for nonnegative coefficients.
+
+    The fitted values lie between the limits.
 
     The variance of each row is estimated from that row's squared residual, whose expectation a fit
-    reduces by a factor of 1 - leverage (HC2, MacKinnon and White, 1985). The noise may therefore be
-    larger for longer passes, regardless of which errors the fit minimised. The degrees of freedom
-    of Student's t are those that such variances would have under equal noise (Bell and McCaffrey,
-    2002), so few rows yield wide limits. In tests, intervals between percentiles of resamples were
-    too wide for 8 or 12 rows and too narrow for 40 rows.
+    multiplies by 1 - leverage (HC2, MacKinnon and White, 1985). The noise may therefore be larger
+    for longer passes, regardless of which errors the fit minimised. The degrees of freedom of
+    Student's t are those that such variances would have under equal noise (Bell and McCaffrey,
+    2002), so few rows yield wide limits. In tests, bootstrap percentile intervals were too wide for
+    8 or 12 rows and too narrow for 40 rows.
 
     If the rows do not determine a coefficient, its lower limit is 0. Its upper limit is the largest
     value for which the coefficient's own term does not exceed the predicted time of any row.
@@ -37,8 +38,8 @@ def confidence_limits(
     Parameters
     ----------
     design
-        Derivatives of the predictions with respect to the coefficients, shape (n, p). Multiplied
-        by the coefficients, they yield the predictions.
+        Derivatives of the predictions with respect to the coefficients, shape (n, p). Multiplied by
+        the coefficients, they yield the predictions.
     coefficients
         Fitted coefficients, shape (p,).
     seconds

@@ -1,4 +1,4 @@
-"""Runtimes without a fitted form, which interpolate in a table of measured passes."""
+"""Runtimes that interpolate in a table of measured passes instead of using a fitted form."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ class RuntimeTable:
 
     @property
     def keys(self) -> Floats:
-        """All inputs, shape (n, inputs)."""
+        """Inputs of each pass, including cached tokens and the batch size, shape (n, inputs)."""
         return np.column_stack([self.x, self.cached, self.batch])
 
     def inputs_at(self, row: int) -> dict[str, float]:
@@ -172,7 +172,7 @@ def read_runtime_table(path: StrPath, columns: TableColumns) -> RuntimeTable:
     ------
     InvalidInput
         If the file cannot be read, lacks a column, has a row of the wrong length or a cell without
-        a valid number, or if no row has the required values. The message contains the line and the
+        a valid number, or if no row has the required values. The message states the line and the
         column.
     """
     where = os.fspath(path)
@@ -229,7 +229,7 @@ def read_runtime_table(path: StrPath, columns: TableColumns) -> RuntimeTable:
 
 
 _Row = tuple[str, int, float, list[float]]
-"""The fields of a row: value of `sum_over`, line, time in seconds, and inputs."""
+"""Tuple (value of `sum_over`, line number, time in seconds, inputs) that describes a row."""
 
 
 def _check_header(table: CsvFile, columns: TableColumns) -> None:
@@ -276,7 +276,9 @@ def _summed(
     part: Ints,
     parts: Sequence[str],
 ) -> tuple[Floats, Floats, Ints]:
-    """Average the rows for each input and part, and sum the averages over the parts."""
+    """Average the times for each input and each part of a pass, and sum the averages over the
+    parts.
+    """
     keys, first, group = np.unique(inputs, axis=0, return_index=True, return_inverse=True)
     shape = (len(keys), len(parts))
     if len(keys) * len(parts) > 50_000_000:
@@ -319,12 +321,12 @@ def _apart(columns: TableColumns, inputs: Floats, seconds: Floats) -> tuple[str,
 
 
 def words_of(inputs: Mapping[str, float]) -> str:
-    """Return a string with the names and values of inputs, for use in messages."""
+    """Format the names and values of inputs for use in messages."""
     return ", ".join(f"{name} = {value:g}" for name, value in inputs.items())
 
 
 def _same(cell: str, value: str) -> bool:
-    """Return whether two cells contain the same text or the same number."""
+    """Return whether two cells contain the same string or the same number."""
     if cell == value:
         return True
     one, other = decimal(cell), decimal(value)

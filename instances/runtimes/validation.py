@@ -1,4 +1,4 @@
-"""The errors of a fit, and the choice of a form by cross-validation.
+"""Prediction errors of fitted runtimes, and the choice of a form by cross-validation.
 
 The choice is based on the errors of every form on held-out inputs.
 """
@@ -20,7 +20,8 @@ NO_MATTER = 0.02
 MAX_MISFIT = 1e3
 """Maximum ratio of measured to predicted time.
 
-Smaller predictions are raised to this limit, so that misfits stay finite.
+Predicted times are increased where necessary to keep the ratio at this limit, so that misfits stay
+finite.
 """
 
 
@@ -35,11 +36,11 @@ class FitMetrics:
     mape
         Mean absolute error relative to the measurement.
     rmse_seconds
-        Root mean squared error.
+        Root mean squared error, in seconds.
     mae_seconds
-        Mean absolute error.
+        Mean absolute error, in seconds.
     max_error_seconds
-        Largest absolute error.
+        Largest absolute error, in seconds.
     max_relative_error
         Largest error relative to the measurement.
     samples
@@ -56,7 +57,10 @@ class FitMetrics:
 
 
 def fit_metrics(predicted: Floats, measured: Floats) -> FitMetrics:
-    """Compare predicted with measured durations. Measured durations must be > 0."""
+    """Return measures of the differences between predicted and measured durations.
+
+    Measured durations must be > 0.
+    """
     error = predicted - measured
     spread = float(((measured - measured.mean()) ** 2).sum())
     relative = np.abs(error) / measured
@@ -81,13 +85,13 @@ class CrossValidation:
     folds
         Number of folds into which the distinct inputs were split.
     mape
-        Mapping from each form to its mean relative error on each fold, if fitted to all other
-        folds.
+        Mapping from the name of each form to its mean absolute relative error on each fold. The
+        error on a fold is that of a fit to all other folds.
     misfit
-        Mapping from each form to the minimum and maximum difference between measured and predicted
-        times of held-out rows, relative to the predicted time.
+        Mapping from the name of each form to the minimum and maximum difference between measured
+        and predicted times of held-out rows, relative to the predicted time.
     reason
-        Text that names the chosen form and gives the reason for the choice.
+        Sentence that names the chosen form and states the reason for the choice.
     """
 
     folds: int
@@ -96,7 +100,7 @@ class CrossValidation:
     reason: str = ""
 
     def mean(self, form: str) -> float:
-        """Return the mean error of a form over the folds."""
+        """Return a form's mean absolute relative error, averaged over the folds."""
         return float(np.mean(self.mape[form]))
 
     def __str__(self) -> str:
@@ -105,7 +109,7 @@ class CrossValidation:
 
 
 Candidates = Mapping[Form, Floats]
-"""Forms and their inputs, simplest form first."""
+"""Mapping from forms to their inputs, with the simplest form first."""
 
 
 def cross_validate(
@@ -116,10 +120,10 @@ def cross_validate(
     folds: int,
     rng: np.random.Generator,
 ) -> CrossValidation | None:
-    """Return every form's errors on held-out inputs, or None if no form can be fitted when a fold
-    is held out.
+    """Return every form's prediction errors on held-out inputs.
 
-    `rng` assigns the rows to at most `folds` folds. Rows of the same group are in the same fold.
+    The result is None if no form can be fitted when a fold is held out. `rng` assigns the rows to
+    at most `folds` folds. Rows of the same group are in the same fold.
     """
     many = int(groups.max()) + 1
     parts = np.array_split(rng.permutation(many), min(folds, many))
@@ -158,8 +162,9 @@ def widest(misfits: Iterable[tuple[float, float]]) -> tuple[float, float]:
 
 
 def choose(candidates: Candidates, validation: CrossValidation | None) -> tuple[Form, str]:
-    """Return the simplest form that is not significantly worse than the best form, and the reason
-    for the choice.
+    """Choose the simplest form that is not significantly worse than the best form.
+
+    Return the form and the reason for the choice.
     """
     if validation is None:
         form = next(iter(candidates))

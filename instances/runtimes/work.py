@@ -1,5 +1,6 @@
-"""The work of measured passes, to which runtimes are fitted: tokens, operations, or the features of
-a batch.
+"""The work of measured passes, to which runtimes are fitted.
+
+Work is the number of tokens, the number of operations, or the features of a batch.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ MEASURE = {
 
 
 def serving_latency(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of serving all requests together.
+    """Return the `serving-latency` problem in which all requests are served together.
 
     All tasks share the bandwidth of one link.
 

@@ -18,7 +18,7 @@ from specopt.models.serving_latency.problem import ServingLatencyProblem
 def serving_latency(
     trace: Trace, family: Family, *, seed: int = 0, **parameters: Any
 ) -> ServingLatencyProblem:
-    """Return the problem of serving all requests in a trace together.
+    """Return the problem in which all requests of a trace are served together.
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ def serving_latency(
     seed
         Seed of the family.
     parameters
-        Parameters of the family other than tasks, max_input and max_output. O_max is the length of
-        the longest response in the trace.
+        Parameters of the family other than tasks, max_input and max_output. The maximum output
+        length O_max is the length of the longest response in the trace.
 
     Raises
     ------

@@ -62,7 +62,7 @@ def paper_1(
     Parameters
     ----------
     pair
-        Draft and verify model: "68M-7B", "1.1B-7B" or "1.1B-13B".
+        Draft and verify models: "68M-7B", "1.1B-7B" or "1.1B-13B".
     tasks
         Number of tasks K.
     max_input

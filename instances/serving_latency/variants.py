@@ -1,4 +1,7 @@
-"""Variants of the setting of paper 1, each of which is hard for a different reason."""
+"""Variants of the setting of paper 1.
+
+Each variant is hard for a different reason.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def equal_inputs(
     Parameters
     ----------
     pair
-        Draft and verify model, as in `paper_1`.
+        Draft and verify models, as in `paper_1`.
     tasks
         Number of tasks K, as in `paper_1`.
     tokens
@@ -64,7 +67,7 @@ def heavy_prefill(
     Parameters
     ----------
     pair
-        Draft and verify model, as in `paper_1`.
+        Draft and verify models, as in `paper_1`.
     tasks
         Number of tasks K, as in `paper_1`.
     seed
@@ -102,7 +105,7 @@ def known_lengths(
     Parameters
     ----------
     pair
-        Draft and verify model, as in `paper_1`.
+        Draft and verify models, as in `paper_1`.
     tasks
         Number of tasks K, as in `paper_1`.
     seed
@@ -133,7 +136,7 @@ def slow_link(
     max_output: int = 64,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1, but with short answers, a narrow band and weak signals.
+    """The setting of paper 1, but with short answers, low bandwidth and weak signals.
 
     Difficulty: most of the latency is upload time, so the bandwidth shares are decisive. The
     inference time is a small fraction of the objective, so relative gaps look smaller than they
@@ -142,7 +145,7 @@ def slow_link(
     Parameters
     ----------
     pair
-        Draft and verify model, as in `paper_1`.
+        Draft and verify models, as in `paper_1`.
     tasks
         Number of tasks K, as in `paper_1`.
     bandwidth
@@ -178,7 +181,7 @@ def stage_ratio(
     Parameters
     ----------
     pair
-        Draft and verify model, as in `paper_1`.
+        Draft and verify models, as in `paper_1`.
     tasks
         Number of tasks K, as in `paper_1`.
     seed
@@ -217,7 +220,7 @@ def tight_memory(
     Parameters
     ----------
     pair
-        Draft and verify model, as in `paper_1`.
+        Draft and verify models, as in `paper_1`.
     tasks
         Number of tasks K, as in `paper_1`.
     seed

@@ -15,7 +15,7 @@ from specopt.instances.sweeps.vllm import vllm_run
 
 HEAD = "Serving Benchmark Result"
 KEYS = {HEAD}
-"""Texts by whose presence in its first line an output is recognised."""
+"""Strings in the first line of a file that identify this format."""
 
 NAMES = {
     "Successful requests": "completed",
@@ -31,18 +31,18 @@ NAMES = {
     "Drafts": "spec_decode_num_drafts",
     "Draft tokens": "spec_decode_draft_tokens",
 }
-"""Printed labels and the corresponding fields in the JSON output of the same benchmark."""
+"""Mapping from printed labels to the corresponding fields in the benchmark's JSON output."""
 
 _LINE = re.compile(r"\s*([^:]+):\s*(\S+)\s*")
 
 
 def console_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
-    """Yield the run described by each block.
+    """Yield the run described by each summary.
 
     Raises
     ------
     InvalidInput
-        If a field has an invalid value. The message contains the field.
+        If a field has an invalid value. The message names the field.
     """
     for number, block in enumerate("".join(lines).split(HEAD)[1:], start=1):
         matches = filter(None, map(_LINE.fullmatch, block.splitlines()))

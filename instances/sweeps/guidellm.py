@@ -13,20 +13,20 @@ MEANS = {
     "time_to_first_token_ms": "mean_ttft_ms",
     "output_token_count": "output_tokens",
 }
-"""Metrics whose means are part of a sweep, with their names in the sweep."""
+"""Mapping from metrics in a report to the names under which a sweep contains their means."""
 
 
 KEYS = {"benchmarks"}
-"""Fields by which a report is recognised."""
+"""Fields whose presence identifies a GuideLLM report."""
 
 
 def guidellm_runs(fields: Fields) -> list[Run]:
-    """Return the benchmarks in a report as runs.
+    """Return a run for each benchmark in a report.
 
     Raises
     ------
     InvalidInput
-        If a field has an invalid value. The message contains the field.
+        If a field has an invalid value. The message names the field.
     """
     return [_run(benchmark) for benchmark in fields.entries("benchmarks")]
 

@@ -10,7 +10,7 @@ from specopt.instances.reading.fields import Fields
 from specopt.instances.sweeps.rows import Run
 
 KEYS = {"summary", "config", "selected_samples"}
-"""Fields by which a result is recognised."""
+"""Fields whose presence identifies a speed-bench result."""
 
 
 def speed_bench_runs(fields: Fields) -> list[Run]:
@@ -21,7 +21,7 @@ def speed_bench_runs(fields: Fields) -> list[Run]:
     Raises
     ------
     InvalidInput
-        If a field has an invalid value. The message contains the field.
+        If a field has an invalid value. The message names the field.
     """
     requests = fields.inner("config").integer("concurrency") or 1
     runs = []

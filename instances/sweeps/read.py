@@ -37,15 +37,19 @@ READERS = (
     (sglang.KEYS, lambda fields: [sglang.sglang_run(fields)]),
     (vllm.KEYS, lambda fields: [vllm.vllm_run(fields)]),
 )
-"""Fields that identify the program that wrote a result, and the functions that read its results."""
+"""Pairs of identifying fields and a reader function, one pair for each program.
+
+The fields identify the JSON results of a program, and the function reads these results.
+"""
 
 TABLES = (
     (console.KEYS, console.console_runs),
     (speculators.KEYS, speculators.perf_runs),
     (vllm.KEYS, vllm.summary_runs),
 )
-"""Texts in the first line that identify the program that wrote a table, and the functions that read
-the table; other tables are read by `csv_runs`.
+"""Pairs of identifying strings and a reader function, one pair for each kind of table.
+
+The strings occur in the first line of a table. All other tables are read by `csv_runs`.
 """
 
 _HEAD = 4096
@@ -58,12 +62,12 @@ OTHERS = {
     '"conditional_accept_rates"': _ACCEPTANCE,
     ",avg_ns,": "times of passes: give it to `specopt plan --runtimes`",
 }
-"""Descriptions of files that are not sweeps, by a text that occurs near their beginning."""
+"""Descriptions of files that are not sweeps, keyed by a string that occurs near their beginning."""
 
 SUMMARY = "summary.json"
 MAX_FILES = 10_000
 NO_RESULTS = (".pytorch.json", ".failure.json", "warmup.json")
-"""Endings of the names of files that accompany or repeat results."""
+"""Suffixes of the names of files that accompany or duplicate results. These files are skipped."""
 
 
 def read_sweeps(
@@ -151,8 +155,9 @@ def _read_table(rows: Rows, path: str, given: DraftLength) -> None:
 
 
 def _runs(where: str, documents: list[object], place: str) -> list[Run]:
-    """Return the runs in the given documents. Each document is a run, a report that contains
-    several runs, or a list of documents.
+    """Return the runs in a list of documents.
+
+    Each document is a run, a report that contains several runs, or a list of documents.
     """
     listed = (one if isinstance(one, list) else [one] for one in documents)
     flat = [one for several in listed for one in several]
@@ -168,7 +173,7 @@ def _runs(where: str, documents: list[object], place: str) -> list[Run]:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return a sorted list of the files in a folder and its subfolders that contain runs.
+    """Return the sorted paths of the JSON files that may contain runs, including subfolders.
 
     `vllm bench sweep` writes a file `summary.json` for each setting. If such files exist, only they
     are returned, because they contain all runs.

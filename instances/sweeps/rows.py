@@ -50,7 +50,7 @@ class Run:
     setup
         Drafter and mode.
     also
-        Further measurements, as in `Measurement`.
+        Additional measurements, as in `Measurement`.
     """
 
     fields: Fields
@@ -73,9 +73,10 @@ class Run:
 
     @property
     def origin(self) -> tuple[str, str, frozenset[str]]:
-        """Program, model, and names of all fields of the run that do not describe speculation.
+        """Tuple of the program, the model, and the names of the fields that do not describe
+        speculation.
 
-        The names identify the version of the program.
+        The names of the fields identify the version of the program.
         """
         names = frozenset(name for name in self.fields.values if "spec" not in name)
         return self.program, self.model, names
@@ -95,7 +96,7 @@ class _Found:
 
 
 class Rows:
-    """A collector for the runs in several files, including the reasons for omitting runs."""
+    """A collector for the runs in several files, which also records why runs are omitted."""
 
     def __init__(self) -> None:
         self.where = ""  # file that is being read
@@ -230,7 +231,10 @@ class Rows:
         return settled
 
     def assume(self, what: str) -> None:
-        """Count a run for which an assumption was made."""
+        """Record that an assumption was made about a run.
+
+        `what` describes the assumption.
+        """
         self._assumed[self.where, "assumed", what] += 1
 
     def _drop(self, kind: str, run: Run) -> None:

@@ -11,7 +11,7 @@ from specopt.instances.sweeps.vllm import context, latency
 from specopt.models.sweep import Setup
 
 KEYS = {"output_throughput", "mean_e2e_latency_ms"}
-"""Fields by which a result is recognised."""
+"""Fields whose presence identifies a result of `bench_serving`."""
 
 
 def sglang_run(fields: Fields) -> Run:
@@ -22,7 +22,7 @@ def sglang_run(fields: Fields) -> Run:
     Raises
     ------
     InvalidInput
-        If a field has an invalid value. The message contains the field.
+        If a field has an invalid value. The message names the field.
     """
     concurrency = fields.integer("max_concurrency")
     if concurrency is None:

@@ -1,5 +1,6 @@
-"""Parser for file names on the command line. A file name may be followed by the draft length of the
-file's runs.
+"""Parser for file names on the command line.
+
+A file name may be followed by the draft length of the file's runs.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from types import EllipsisType
 
 NO_SPECULATION = "none"
 DraftLength = int | EllipsisType | None
-"""Draft length of runs: None without speculation, ``...`` if the file contains the draft length."""
+"""Draft length that the user specifies for a file's runs.
+
+None means no speculation, and ``...`` means that the file contains the draft length.
+"""
 
 _SUFFIXED = re.compile(rf"(.+)@(\d{{1,6}}|{NO_SPECULATION})", re.ASCII | re.DOTALL)
 
@@ -18,7 +22,7 @@ _SUFFIXED = re.compile(rf"(.+)@(\d{{1,6}}|{NO_SPECULATION})", re.ASCII | re.DOTA
 def parse_source(text: str) -> tuple[str, DraftLength]:
     """Split ``FILE``, ``FILE@K`` or ``FILE@none`` into a path and a draft length.
 
-    If the whole text is the name of an existing file, the text is not split.
+    If `text` is the name of an existing file, it is not split.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Reader for SpecForge's bundles of measurements.
 
-A bundle contains the throughput by model, benchmark, batch, steps, topk and draft model. The
-baseline was measured once for each benchmark and batch but appears in several rows. The duplicates
-are skipped.
+A bundle contains the throughput by model, benchmark, batch size, number of steps, topk and draft
+model. The baseline was measured once for each benchmark and batch size but appears in several rows.
+The duplicates are skipped.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from specopt.models.sweep import ONLY, Setup
 
 _LONGEST_PLACE = 60
 BASELINES = ("without eagle", "wihtout eagle")
-"""Beginnings of the names of the baseline; the misspelling occurs in the bundle."""
+"""Prefixes of the names of baselines. The misspelled prefix occurs in the bundle."""
 
 
 def is_spec_bundle(document: object) -> TypeGuard[Mapping[str, Any]]:
@@ -34,7 +34,7 @@ def spec_bundle_runs(document: Mapping[str, Any], rows: Rows) -> Iterator[Run]:
     Raises
     ------
     InvalidInput
-        If a field is missing or has an invalid value. The message contains the field.
+        If a field is missing or has an invalid value. The message names the field.
     """
     for model, benchmarks in document.items():
         place = printable(model, _LONGEST_PLACE)

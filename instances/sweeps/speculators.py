@@ -1,4 +1,4 @@
-"""Reader for the `perf_results.csv` files that the evaluation tool of speculators writes.
+"""Reader for the `perf_results.csv` files written by speculators' evaluation tool.
 
 The table contains the throughput by subset and request rate. The number of concurrent requests is
 the measured rate times the latency (Little's law), rounded to an integer.
@@ -13,7 +13,7 @@ from specopt.instances.reading.lines import Lines
 from specopt.instances.sweeps.rows import Rows, Run
 
 KEYS = ("rps_median", "latency_median_s", "output_tps_median")
-"""Columns by which a table is recognised."""
+"""Columns whose presence identifies a table in this format."""
 
 
 def perf_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
@@ -22,7 +22,7 @@ def perf_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
     Raises
     ------
     InvalidInput
-        If a row is malformed. The message contains the line and the column.
+        If a row is malformed. The message states the line and the column.
     """
     table = CsvFile(lines)
     table.need(*KEYS)

@@ -43,7 +43,7 @@ def csv_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
     ------
     InvalidInput
         If a column is missing, unknown or occurs twice, or if a row is malformed. The message
-        contains the line and the column.
+        states the line and the column.
     """
     table = CsvFile(lines)
     line, table.header = table.line, [ALIASES.get(name, name) for name in table.header]

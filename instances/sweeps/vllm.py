@@ -2,8 +2,8 @@
 
 The results of a sweep also contain the parameters of the server. A parameter is either a field such
 as `speculative_config.num_speculative_tokens`, or part of the field `speculative_config`. That
-field contains an object, JSON text, or a Python dict (in summary.csv). Without a sweep, the option
-`--metadata num_speculative_tokens=3` adds the draft length to a result.
+field contains an object, a JSON string, or a Python dict (in summary.csv). Without a sweep, the
+option `--metadata num_speculative_tokens=3` adds the draft length to a result.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LATENCY = {
     "mean_ttft_ms": "mean_ttft_ms",
 }
 KEYS = {"output_throughput"}
-"""Fields by which a result, or a table of results such as `summary.csv`, is recognised."""
+"""Fields whose presence identifies a result, or a table of results such as `summary.csv`."""
 
 _LONGEST_PARAMETER = 10_000
 
@@ -40,7 +40,7 @@ def summary_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
     Raises
     ------
     InvalidInput
-        If a row is malformed, or if a field has an invalid value. The message contains the line and
+        If a row is malformed, or if a field has an invalid value. The message states the line and
         the column.
     """
     table = CsvFile(lines)
@@ -54,7 +54,7 @@ def vllm_run(fields: Fields) -> Run:
     Raises
     ------
     InvalidInput
-        If a field has an invalid value. The message contains the field.
+        If a field has an invalid value. The message names the field.
     """
     concurrency = fields.integer("max_concurrency")
     said = _said(fields, concurrency)
@@ -75,7 +75,7 @@ def vllm_run(fields: Fields) -> Run:
 
 
 def _method(fields: Fields) -> str:
-    """Return the drafter named in the parameters or metadata; empty if no drafter is named."""
+    """Return the name of the drafter in the parameters or metadata, or an empty string."""
     config = _parsed(fields.values.get(CONFIG))
     inner = config.get("method") if isinstance(config, Mapping) else None
     return inner if isinstance(inner, str) else fields.text("drafter", f"{CONFIG}.method", "method")
@@ -96,7 +96,7 @@ def context(fields: Fields) -> int:
 
 
 def _said(fields: Fields, concurrency: int | None) -> DraftLength | str:
-    """Return the draft length according to the parameters.
+    """Return the draft length that the server's parameters specify.
 
     The result is ``...`` if the parameters do not determine the draft length, and a string that
     states the reason if the draft length varies.
@@ -120,8 +120,7 @@ def _said(fields: Fields, concurrency: int | None) -> DraftLength | str:
 def _scheduled(
     fields: Fields, schedule: object, concurrency: int | None, most: int | None
 ) -> DraftLength | str:
-    """Return the draft length in a schedule if the draft length is the same for all batch sizes in
-    use.
+    """Return the draft length that a schedule specifies for the batch sizes in use.
 
     Batch sizes up to the concurrency are in use, and the last range of a schedule also applies to
     larger batches. If the draft length varies, the result is a string that says so.
@@ -140,8 +139,7 @@ def _scheduled(
 
 
 def _counted(fields: Fields) -> DraftLength:
-    """Return the draft length that follows from the counts of drafts, or ``...`` if the counts do
-    not determine one.
+    """Return the draft length implied by the counts of drafts, or ``...`` if it is not determined.
 
     With counts by position, the draft length is the number of positions, provided that the mean
     number of drafted tokens per step is close to that number. Without counts by position, the draft
@@ -158,9 +156,9 @@ def _counted(fields: Fields) -> DraftLength:
 
 
 def _parsed(value: object) -> object:
-    """Return the value that a text represents in JSON or Python notation.
+    """Return the value that a string represents in JSON or Python notation.
 
-    A text in neither notation is returned unchanged.
+    A string in neither notation is returned unchanged.
     """
     if not isinstance(value, str) or len(value) > _LONGEST_PARAMETER:
         return value

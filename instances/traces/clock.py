@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from specopt.models.arguments import one_of
 
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
-"""Units of numeric times, with the number of units per second."""
+"""Mapping from the units of numeric times to the number of units per second."""
 
 DATE = "date"
 """Name of the unit of times that are dates.
@@ -19,9 +19,9 @@ Examples are 2023-11-16 18:15:46.6805900 and 2024-05-10T00:00:00.009930+00:00.
 TIME_UNITS = (*UNITS, DATE)
 
 MAX_SECONDS = 1e11
-"""Upper limit of times, more than 3,000 years.
+"""Upper bound on times, in seconds, which is more than 3,000 years.
 
-The limit detects milliseconds since 1970 that are declared as seconds.
+The bound detects times in milliseconds since 1970 that are declared as seconds.
 """
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -66,7 +66,7 @@ class Clock:
         )
 
     def seconds(self, text: str) -> float | None:
-        """Return a time in seconds, or None if the text is not a time.
+        """Parse a time and return it in seconds, or return None if `text` is not a time.
 
         Dates are measured from the first date in the trace.
         """
@@ -76,8 +76,9 @@ class Clock:
         return self.scaled(float(text)) if _NUMBER.fullmatch(text) else None
 
     def scaled(self, number: float) -> float | None:
-        """Convert a number in the clock's unit to seconds. The result is None if the number is too
-        large.
+        """Convert a number in the clock's unit to seconds.
+
+        The result is None if the number is too large.
         """
         if (
             not abs(number) < MAX_SECONDS * self._per_second

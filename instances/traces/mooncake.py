@@ -63,8 +63,8 @@ class JsonLines:
         Raises
         ------
         InvalidInput
-            If a line is not a JSON object, or if a field is missing or invalid. The message
-            contains the line and the field.
+            If a line is not a JSON object, or if a field is missing or invalid. The message states
+            the line and the field.
         """
         clock = Clock(self.unit)
         for line in filter(str.strip, lines):
@@ -89,12 +89,17 @@ class JsonLines:
 MOONCAKE = JsonLines("mooncake", "ms", "hash_ids")
 BAILIAN = JsonLines("bailian", "s", "chat_id")
 UNMARKED = JsonLines(MOONCAKE.name, MOONCAKE.unit, "")
-"""Format of files without a distinguishing field, read as Mooncake, the most common format."""
+"""Format of files without a distinguishing field.
+
+Such files are read as Mooncake traces, because that format is the most common.
+"""
 
 
 def _shown(value: object) -> object:
-    """Return a form of a value that is safe to show in a message. Lists and objects are replaced
-    with the names of their types, because they may be nested too deeply for `repr`.
+    """Return a form of a value that is safe to show in a message.
+
+    Lists and objects are replaced with the names of their types, because they may be nested too
+    deeply for `repr`.
     """
     return type(value).__name__ if isinstance(value, (dict, list)) else value
 

@@ -24,8 +24,8 @@ class FromTrace:
         Function that returns the problem. Its arguments are the trace, the family (problem
         generator) and, by keyword, the seed and the family's parameters.
     families
-        Families of this kind, which supply the values that traces do not contain; the first family
-        is the default.
+        Families for this kind of problem, which supply the values that traces do not contain; the
+        first family is the default.
     of_the_trace
         Names of the family parameters that the trace determines.
     unused

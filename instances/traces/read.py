@@ -57,7 +57,7 @@ def read_trace(
     ------
     InvalidInput
         If the file cannot be read, is not a trace in this format, or ends before the last requested
-        row. The message contains the line and the column of a malformed value.
+        row. The message states the line and the column of a malformed value.
     """
     chosen = None if format is None else FORMATS[one_of("format", format, FORMATS)]
     if columns or time_unit is not None:

@@ -13,10 +13,10 @@ from specopt.instances.traces.trace import Trace, past_the_end
 from specopt.models.errors import InvalidInput
 
 NO_OUTPUT, NO_INPUT = "0 output tokens", "0 input tokens"
-"""Reasons for dropping a row: the request failed or was empty."""
+"""Reasons for dropping a row, namely that the request failed or was empty."""
 
 Row = tuple[float, int, int]
-"""Arrival time in seconds, number of input tokens and number of output tokens."""
+"""Tuple (arrival time in seconds, number of input tokens, number of output tokens)."""
 
 
 def collected(

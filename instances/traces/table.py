@@ -18,7 +18,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
 
 TOKENS = f"a whole number of tokens from 0 to {MAX_TOKENS:,}"
-"""Allowed content of a field with a number of tokens, used in messages."""
+"""Description of the valid values of a token count, used in error messages."""
 
 _DIGITS = len(str(MAX_TOKENS))
 
@@ -70,7 +70,7 @@ class Table:
         ------
         InvalidInput
             If the header does not contain each column exactly once, or if a row is malformed. The
-            message contains the line and the column.
+            message states the line and the column.
         """
         clock = Clock(self.time_unit)
         table = CsvFile(lines)
@@ -84,7 +84,7 @@ class Table:
 
 
 def _tokens(row: Row, name: str) -> int:
-    """Return a number of tokens, which must be written in decimal digits only."""
+    """Return the number of tokens in a field, which must contain only decimal digits."""
     text = row.text_of(name)
     if text.isdecimal() and text.isascii() and len(text) <= _DIGITS and int(text) <= MAX_TOKENS:
         return int(text)

@@ -1,4 +1,4 @@
-"""The class for traces of requests, with arrival times and the lengths of prompts and responses."""
+"""Class for traces of requests, with arrival times and the lengths of prompts and responses."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ Count = Annotated[int, Meta(ge=0)]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trace:
-    """A sequence of requests in order of arrival, with information about the file from which they
-    were read.
+    """A sequence of requests in order of arrival.
+
+    The trace also records information about the file from which the requests were read.
 
     Parameters
     ----------

@@ -1,4 +1,7 @@
-"""Families of pending requests that are hard to batch, for a different reason in each family."""
+"""Families (problem generators) of pending requests that are hard to batch.
+
+Each family is hard for a different reason.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def bursty(
     bursts
         Number of distinct deadlines.
     spacing_seconds
-        Time between two bursts, and between the current time and the first burst.
+        Time between two bursts, and between the current time and the first burst, in seconds.
     """
     problem = mixed(requests=requests, cold_share=0.3, seed=seed)
     burst = np.random.default_rng((seed, 1)).integers(
@@ -58,7 +61,9 @@ def correlated(
     seed: int = 0,
 ) -> VerificationBatchProblem:
     """Requests whose expected tokens are a constant plus an amount proportional to verification
-    time. Both time and memory bind.
+    time.
+
+    Both time and memory bind.
 
     Difficulty: the ratio of expected tokens to time is nearly the same for all requests. Bounds
     based on this ratio therefore hardly distinguish batches, few batches dominate others, and the
@@ -100,9 +105,9 @@ def density_trap(
 
     The short requests have a slightly higher value per second of verification.
 
-    Difficulty: in order of value per second, the short requests come first, and the long request no
-    longer fits after any of them. A greedy batch has about the total value of the short requests,
-    whereas the best batch has `ratio` times that value.
+    Difficulty: if requests are added in order of value per second, the short requests come first,
+    and the long request no longer fits once any of them is in the batch. A greedy batch has about
+    the total value of the short requests, whereas the best batch has `ratio` times that value.
 
     Parameters
     ----------

@@ -16,10 +16,10 @@ TABLE_12 = VerificationTime(
     seconds_per_cached_token=4.620e-6,
     overhead_seconds=1.486e-2,
 )
-"""Estimator of Table 12, which the paper fits to Qwen3-32B on an A100."""
+"""Estimator from Table 12 of paper 2, which was fitted to Qwen3-32B on an A100."""
 
 CLASS_SPEEDS = (2.0, 4.0, 6.0, 8.0)
-"""Speeds that the classes of Sec. 5.1 require, in tokens per second."""
+"""Speeds that the classes in Sec. 5.1 of paper 2 require, in tokens per second."""
 
 
 def mixed_classes(
@@ -36,10 +36,10 @@ def mixed_classes(
     """Return a workload in which devices of four speed classes share one verifier.
 
     By default, the classes require 2, 4, 6 and 8 tokens/s and have equal shares. Devices draft 50
-    tokens/s in windows of 4. The following values are assumed, because paper 2 omits them: prompts
-    are lognormal with sigma 0.5, and responses are lognormal with median 100 tokens and sigma 0.6.
-    Messages take 10 ms plus an exponential time with mean 2 ms, the mean think time is 2 s, and
-    memory is ample.
+    tokens/s in windows of 4 tokens. The following values are assumed, because paper 2 omits them:
+    prompt lengths are lognormal with sigma 0.5, and response lengths are lognormal with median 100
+    tokens and sigma 0.6. Messages take 10 ms plus an exponentially distributed time with mean 2 ms,
+    the mean think time is 2 s, and memory is ample.
 
     Parameters
     ----------
@@ -139,11 +139,11 @@ def predicted_rejections(
     Parameters
     ----------
     false_accept
-        Probability of continuing at the first rejection (Sec. 4.1).
+        Probability that drafting continues at the first rejected token (Sec. 4.1).
     false_reject
-        Probability of stopping at an accepted token.
+        Probability that drafting stops at an accepted token.
     false_accept_after
-        Probability of continuing after the first rejection.
+        Probability that drafting continues after the first rejected token.
     prompt_median_tokens
         Median of the lognormal prompt length, as in `mixed_classes`.
     acceptance_rate

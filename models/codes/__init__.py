@@ -1,1 +1,1 @@
-"""Codes that encode token distributions as bits."""
+"""Codes that represent token distributions as bit strings."""

@@ -11,24 +11,27 @@ import math
 from specopt.models.arguments import integer
 
 _DIRECT = 2000
-"""Up to this k, binomial coefficients are computed with integers, which takes negligible time."""
+"""Largest k for which C(n, k) is always computed with exact integers. The computation takes
+negligible time up to this k.
+"""
 
 _LOGARITHM_ERROR = 1e-12
-"""Assumed relative error of sums of logarithms of factorials, thousands of times the actual error.
-If this error could change the result, integers are used instead.
+"""Assumed relative error in sums of log-factorials. The actual error is thousands of times smaller.
+If an error of this size could change the result, exact integers are used instead.
 """
 
 
 def distribution_bits(resolution: int, vocabulary_size: int) -> int:
-    """Return the exact number of bits that encode a quantised distribution,
-    b = ceil(log2 C(l + V - 1, V - 1)) (paper 3, Eq. 6).
+    """Return the exact number of bits that are required to encode a quantised distribution.
+
+    The number is b = ceil(log2 C(l + V - 1, V - 1)) (paper 3, Eq. 6).
 
     Parameters
     ----------
     resolution
-        Resolution l >= 1.
+        Resolution l >= 1 of the lattice.
     vocabulary_size
-        Size V >= 1 of the vocabulary.
+        Vocabulary size V >= 1.
 
     Examples
     --------

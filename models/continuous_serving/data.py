@@ -1,4 +1,4 @@
-"""The fields and the plan class of `continuous-serving`. `problem.py` contains the judge."""
+"""Problem fields and plan classes for `continuous-serving`. The judge is in `problem.py`."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from specopt.models.serving_data import (
 
 @dataclass(frozen=True, kw_only=True)
 class Phase(Checked):
-    """A phase of a plan: the batches used from one decoding step until the next phase begins.
+    """A phase of a plan, which defines the batches in use until the next phase begins.
 
     Parameters
     ----------
     first_step
         First decoding step of the phase, counted from 1.
     batches
-        Batches in pipeline order. Every task is in exactly one batch. Each step skips the tasks
-        that are finished or not ready.
+        Lists of task indices, one list per batch, in pipeline order. Every task is in exactly one
+        batch. Each step skips the tasks that are finished or not ready.
     speculation_length
         Number of draft tokens per step in this phase: one number for all batches, or one for each
-        batch. None means the plan's value.
+        batch. None means that the phase uses the plan's speculation length.
     """
 
     first_step: PositiveInt
@@ -59,14 +59,16 @@ class Phase(Checked):
     ] = optional()
 
     def lengths(self, default: int) -> tuple[int, ...]:
-        """Return the speculation length of each batch; `default` is the plan's length."""
+        """Return the speculation length of each batch. If the phase does not specify a length, all
+        batches use `default`.
+        """
         given = default if self.speculation_length is None else self.speculation_length
         return given if isinstance(given, tuple) else (given,) * len(self.batches)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ContinuousServingPlan(ServingPlan):
-    """A sequence of phases, a speculation length and bandwidth shares.
+    """A plan that consists of phases, a speculation length and bandwidth shares.
 
     Parameters
     ----------
@@ -74,11 +76,11 @@ class ContinuousServingPlan(ServingPlan):
         Phases of the plan. Each phase contains the batches that are used until the next phase
         begins.
     speculation_length
-        Number l of draft tokens per decoding step; 0 for autoregressive decoding.
+        Number l of draft tokens per decoding step; 0 means autoregressive decoding.
     bandwidth_share
         Share w_k of the uplink bandwidth that each task receives.
     mechanism
-        Chosen mechanism; used only for problems that leave the choice open.
+        Mechanism that the plan chooses. It is used only if the problem leaves the choice open.
     """
 
     bandwidth_share: TaskShares = required()
@@ -87,7 +89,9 @@ class ContinuousServingPlan(ServingPlan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ContinuousServingData(ServingData[ContinuousServingPlan]):
-    """The fields of a problem; see `ContinuousServingProblem` for their documentation."""
+    """Base class with the fields of `continuous-serving` problems. The fields are documented in
+    `ContinuousServingProblem`.
+    """
 
     plan_type = ContinuousServingPlan
 
@@ -117,17 +121,23 @@ class ContinuousServingData(ServingData[ContinuousServingPlan]):
 
     @property
     def moving_seconds(self) -> float:
-        """Maximum time, in seconds, that moving sequences between batches adds to a step."""
+        """Upper bound on the time, in seconds, that moving sequences between batches adds to a
+        stage.
+        """
         return self.regroup_seconds * self.tasks
 
     def readiness(self, plan: ContinuousServingPlan) -> tuple[Floats, Floats]:
-        """Return each task's arrival time and the time at which its upload ends, in seconds since
-        the earliest arrival.
+        """Return each task's arrival time, and the time at which decoding may start for the task.
+
+        Both arrays are in seconds since the earliest arrival. A task is ready when its upload ends.
+        If `arrival_seconds` is None, all tasks are ready when the last upload ends.
         """
         return self.readiness_at(self.mechanism_of(plan), plan.bandwidth_share)
 
     def readiness_at(self, mechanism: Mechanism, shares: Floats) -> tuple[Floats, Floats]:
-        """Return the result of `readiness` for a given mechanism and given bandwidth shares."""
+        """Return the result of `readiness` for a plan with this mechanism and these bandwidth
+        shares.
+        """
         upload = self.uploads(mechanism, shares)
         if self.arrival_seconds is None:
             return np.zeros(self.tasks), np.full(self.tasks, upload.max())

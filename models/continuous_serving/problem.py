@@ -1,13 +1,12 @@
-"""Continuous serving: tasks arrive over time, and batches may change between decoding steps (beyond
-paper 1).
+"""Continuous serving: tasks arrive over time, and batches may change between decoding steps.
 
-The tasks and the pipeline are the same as in `serving-latency`. As in serving engines, a task joins
-at the first step that starts when the task is ready, and leaves when its output is complete. A task
-may change its batch whenever a phase of the plan begins. The objective is the makespan or the mean
-latency.
+This problem extends paper 1. The tasks and the pipeline are the same as in `serving-latency`. As in
+serving engines, a task joins at the first step that starts once the task is ready, and leaves when
+its output is complete. A task may move to another batch whenever a phase of the plan begins. The
+objective is the makespan or the mean latency.
 
-The judge (`evaluate`, `violations`) simulates every step (module `steps`). The only code that the
-judge shares with the solvers is the primitives of Eq. 7-17.
+The judge (`evaluate`, `violations`) simulates every step (module `steps`). The judge and the
+solvers share only the code for Eq. 7-17.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ class ContinuousServingProblem(ContinuousServingData):
     Parameters
     ----------
     input_tokens
-        Prompt length I_k of each task.
+        Prompt length I_k of each task, in tokens.
     output_tokens
-        Output length O_k of each task.
+        Output length O_k of each task, in tokens.
     snr
-        Linear signal-to-noise ratio of each task's uplink.
+        Signal-to-noise ratio of each task's uplink on a linear scale.
     bandwidth_hz
-        Uplink bandwidth B_w shared by all tasks.
+        Uplink bandwidth B_w in hertz, shared by all tasks.
     embedding_bits_per_token
-        Number lambda of bits sent per input token; None means 16 times the sum of the hidden sizes
-        of the models in use.
+        Number lambda of bits sent per input token. None means 16 times the sum of the hidden sizes
+        of all models that the mechanism uses.
     draft
-        Shape of the draft model; None is allowed for autoregressive decoding.
+        Shape of the draft model. None is allowed for autoregressive decoding.
     verify
         Shape of the verify model.
     draft_runtime
@@ -52,16 +51,16 @@ class ContinuousServingProblem(ContinuousServingData):
     verify_runtime
         Runtime of one forward pass of the verify model: linear or piecewise linear.
     draft_memory_bytes
-        Memory for the draft model's weights and the KV cache of one batch.
+        Memory for the draft model's weights and the KV cache of one batch, in bytes.
     verify_memory_bytes
-        Memory for the verify model's weights and the KV cache of one batch; None means unlimited
-        memory.
+        Memory for the verify model's weights and the KV cache of one batch, in bytes. None means
+        that the memory is unlimited.
     acceptance_rate
         Probability alpha that a draft token is accepted: one number, or one for each task.
     max_speculation_length
         Maximum speculation length l.
     min_speculation_length
-        Minimum speculation length l; 0 allows batches to stop drafting for a while.
+        Minimum speculation length l. The value 0 lets batches stop drafting for a while.
     output_lengths
         Output lengths used to evaluate plans. "conservative" uses `max_output_tokens` for every
         task, "known" uses the output length of each task, and "predicted" uses the mean objective
@@ -69,17 +68,18 @@ class ContinuousServingProblem(ContinuousServingData):
     output_samples
         Equally likely samples of the output lengths, one row per sample.
     max_output_tokens
-        Maximum output length O_max; None means the largest output length.
+        Maximum output length O_max. None means the largest output length.
     mechanism
-        Mechanism: "pipelined", "sequential", "autoregressive", or "any" to let the plan choose.
+        Mechanism: "pipelined", "sequential" or "autoregressive"; "any" lets the plan choose.
     arrival_seconds
-        Arrival time of each task; None means that all tasks arrive together and that nothing starts
-        before every input is uploaded.
+        Arrival time of each task, in seconds. None means that all tasks arrive together and that
+        decoding starts only after every input is uploaded.
     regroup_seconds
-        Time that moving a sequence to another batch adds to each stage that moves the sequence.
+        Time in seconds that each sequence moved to another batch adds to every stage of its run in
+        the first step of the phase.
     objective
-        Objective: "makespan" is the time until the last task has finished; "mean_latency" is the
-        mean time from a task's arrival to its completion.
+        Objective to minimise: "makespan" is the time until the last task has finished, and
+        "mean_latency" is the mean time from a task's arrival to its completion.
 
     Examples
     --------
@@ -131,8 +131,8 @@ class ContinuousServingProblem(ContinuousServingData):
         return np.array([one.finish - arrival for one in self.played(plan)])
 
     def played(self, plan: ContinuousServingPlan) -> tuple[Played, ...]:
-        """Simulate a plan and return its course for every sample of output lengths. The result
-        for the last plan is cached.
+        """Simulate a plan for every sample of output lengths, and return the results. The results
+        for the most recent plan are cached.
         """
         kept = self.__dict__.get("_played")
         if kept is None or kept[0] is not plan:
@@ -142,13 +142,13 @@ class ContinuousServingProblem(ContinuousServingData):
         return found
 
     def max_total_share(self, mechanism: Mechanism, shares: Floats) -> float:
-        """Return the maximum, over time, of the total bandwidth share in use. A share is in use
-        from the task's arrival to the end of its upload.
+        """Return the maximum total bandwidth share that is in use at any time. A task uses its
+        share from its arrival to the end of its upload.
         """
         return _max_total_share(*self.readiness_at(mechanism, shares), shares)
 
     def violations(self, plan: ContinuousServingPlan) -> list[str]:
-        """Return the violations of constraints (24a)-(24g)."""
+        """Return messages about the constraints (24a)-(24g) that the plan violates."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if found:
@@ -164,15 +164,15 @@ class ContinuousServingProblem(ContinuousServingData):
         return list(dict.fromkeys(found))
 
     def batch_defects(self, plan: ContinuousServingPlan) -> list[str]:
-        """Return the reasons why the phases are not valid for this problem."""
+        """Return the reasons why a plan's phases are not valid for this problem."""
         if not plan.phases:
             return ["phases: expected at least one, got none"]
         return phase_defects(self, plan)
 
 
 def _max_total_share(start: Floats, end: Floats, share: Floats) -> float:
-    """Return the maximum, over time, of the total share in use. Each share is in use from its
-    start to its end.
+    """Return the maximum total share that is in use at any time. Entry i of `share` is in use from
+    ``start[i]`` to ``end[i]``.
     """
     if (start == start[0]).all():
         return float(share.sum())

@@ -1,25 +1,25 @@
 """Step-by-step simulation of continuous-serving plans, used by the judge.
 
-A plan is a list of phases. Each phase distributes all tasks over batches and is used from its first
-step until the next phase begins. Every step serves all unfinished tasks that are ready, in the
-listed order. A *run* is a group of tasks that a step processes together. The timing rules are:
+A plan is a list of phases. Each phase assigns all tasks to batches and lasts from its first step
+until the next phase begins. Every step serves all unfinished tasks that are ready, in the order of
+the batches. A *run* is a group of tasks that a step processes together. The rules are:
 
 * The tasks of a batch that are in their first step form a separate run, directly before the rest of
   the batch. For the other tasks, the longest length max_k (I_k + g_k) replaces I_m + (n - 1) L in
   Eq. 13-14, where g_k is the number of tokens that task k has gained so far.
 * A step with speculation length l adds L(alpha_k, l) to g_k. A task finishes with the first step in
   which g_k reaches its output length Q_k, up to a relative error of 1e-12.
-* The memory of each run is computed from the number of tasks times the longest length,
+* Each run needs KV-cache memory for its number of tasks times the longest length,
   max_k (I_k + min(Q_k, g_k after the step)).
 * If `min_speculation_length` is 0, a batch may stop drafting for a while. The batch then has no
   draft stage and uses only the verify model's memory. The next draft pass processes all tokens that
   the draft model has not seen.
-* If a phase merges tasks from different batches, each task that moves adds `regroup_seconds` to the
-  stages that move it.
+* If a new phase merges tasks from different batches, each task that moves adds `regroup_seconds` to
+  the stages of its run in the first step of the phase.
 
 An event occurs when a phase begins, a task joins, or a task has completed its first step. Between
-two events, runs only lose tasks. The steps between two events form blocks, which are computed with
-arrays of one row per step and one column per task or run.
+two events, tasks leave runs but do not join them. The steps between two events are computed in
+blocks, with arrays that have one row per step and one column per task or run.
 """
 
 from __future__ import annotations
@@ -36,23 +36,25 @@ from specopt.models.problem import exceeds
 from specopt.models.serving_data import stage_ends, too_much
 
 ROUNDING = 1e-12
-"""A time or a length counts as reached within this relative distance."""
+"""Relative tolerance within which a time or a length counts as reached."""
 
 ENTRIES_AT_ONCE = 1 << 17
-"""Maximum number of tasks times decoding steps in a block. A larger value needs more memory."""
+"""Maximum product of the numbers of tasks and decoding steps in a block. A larger value needs more
+memory.
+"""
 
 STEPS_TO_ARRIVAL = 64
-"""Maximum number of steps in a block while some tasks have not arrived. In a longer block, more
-steps may have to be discarded.
+"""Maximum number of steps in a block while some task is not ready. The steps after a task becomes
+ready are discarded, so longer blocks may waste work.
 """
 
 MAX_LISTED_RUNS = 1_000_000
-"""Maximum number of runs of a plan for which stretches are listed."""
+"""Maximum number of runs, summed over all steps, up to which a simulation records stretches."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Consecutive steps that serve the same runs.
+    """A sequence of consecutive steps in which the number of tasks in each run does not change.
 
     Parameters
     ----------
@@ -61,13 +63,13 @@ class Stretch:
     end
         End time, in seconds since the earliest arrival.
     first_step
-        First decoding step, counted from 1.
+        First decoding step of the stretch, counted from 1.
     last_step
-        Last decoding step, counted from 1.
+        Last decoding step of the stretch, counted from 1.
     sizes
-        Number of tasks of each run, in order.
+        Number of tasks in each run, in pipeline order.
     lengths
-        Speculation length of each run, in order.
+        Speculation length of each run, in pipeline order.
     """
 
     start: float
@@ -80,17 +82,17 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Played:
-    """The simulated course of a plan for one sample of output lengths.
+    """Results of simulating a plan for one sample of output lengths.
 
     Parameters
     ----------
     finish
         Finish time of each task, in seconds since the earliest arrival.
     stretches
-        Stretches in order of time. Stretches are recorded only for the first sample of output
+        Stretches in chronological order. They are recorded only for the first sample of output
         lengths, and only if there are at most `MAX_LISTED_RUNS` runs.
     breaches
-        Violations of the memory limits, one sentence for each batch that does not fit in memory.
+        Messages about violated memory limits, at most one for each phase, batch and model.
     """
 
     finish: Floats
@@ -99,7 +101,7 @@ class Played:
 
 
 def phase_defects(problem: ContinuousServingData, plan: ContinuousServingPlan) -> list[str]:
-    """Return the reasons why the phases are not valid for this problem."""
+    """Return the reasons why the plan's phases are not valid for the problem."""
     found = []
     drafting = problem.mechanism_of(plan) != "autoregressive"
     before = 0
@@ -134,7 +136,7 @@ def phase_defects(problem: ContinuousServingData, plan: ContinuousServingPlan) -
 
 
 def length_violations(problem: ContinuousServingData, plan: ContinuousServingPlan) -> list[str]:
-    """Return the violations of the limits on speculation lengths (24f)."""
+    """Return a message for each speculation length outside the problem's limits (24f)."""
     least = problem.min_speculation_length
     limit = problem.max_speculation_length or 0
     return [
@@ -146,7 +148,7 @@ def length_violations(problem: ContinuousServingData, plan: ContinuousServingPla
 
 
 def play(problem: ContinuousServingData, plan: ContinuousServingPlan) -> tuple[Played, ...]:
-    """Simulate a plan for every sample of output lengths."""
+    """Simulate a plan for every sample of output lengths, and return one result per sample."""
     ready = problem.readiness(plan)[1]
     found: list[Played] = []
     for outputs in problem.scenarios:
@@ -158,8 +160,8 @@ def play(problem: ContinuousServingData, plan: ContinuousServingPlan) -> tuple[P
 
 
 class _Run:
-    """The state of a simulated plan: the time, the step, the phase, and the tokens that each task
-    has gained.
+    """The state of a simulation: the current time, step and phase, and the number of tokens that
+    each task has gained.
     """
 
     def __init__(
@@ -199,7 +201,7 @@ class _Run:
         self.lengths_now = np.zeros(0, np.int64)  # speculation length of each batch of this phase
 
     def block(self) -> None:
-        """Serve a block of steps, at most up to the next event."""
+        """Simulate one block of steps. The block ends no later than the next event."""
         entering = self._enter_phase()
         tasks = self._active()
         key = 2 * self.batch_of[tasks] + self.served[tasks]
@@ -251,7 +253,9 @@ class _Run:
         self.step += steps
 
     def _note(self, sizes: Ints, lengths: Ints, ends: Floats) -> None:
-        """Record the stretches of a block. Each stretch serves the same tasks in all its steps."""
+        """Split a block into stretches, in which the number of tasks per run is constant, and
+        record them.
+        """
         self.runs_listed += sizes.size
         if self.runs_listed > MAX_LISTED_RUNS:
             self.listed, self.stretches = False, []
@@ -264,8 +268,8 @@ class _Run:
             self.stretches.append(Stretch(*times, self.step + begin, self.step + end - 1, *shape))
 
     def _enter_phase(self) -> bool:
-        """Enter the phase that contains this step. Return whether this step begins a phase other
-        than the first.
+        """Enter the phase that contains the current step. Return whether the step begins a phase
+        other than the first.
         """
         phases, before = self.plan.phases, self.phase
         while self.phase + 1 < len(phases) and phases[self.phase + 1].first_step <= self.step:
@@ -282,8 +286,8 @@ class _Run:
         return before >= 0
 
     def _active(self) -> Ints:
-        """Return the tasks that this step serves. If no task is ready, advance the clock until a
-        task is ready.
+        """Return the tasks that the current step serves. If no task is ready, first advance the
+        clock to the time at which a task becomes ready.
         """
         arrival = self.ready[self.left]
         ready = arrival <= self.clock * (1 + ROUNDING)
@@ -294,17 +298,22 @@ class _Run:
         return self.left[ready]
 
     def _gain(self, tasks: Ints, slot: Ints, first: bool) -> tuple[Floats, Floats]:
-        """Return g_k before each step of the block and after its last step, and the value of g_k at
-        which each task finishes.
+        """Return the total number of tokens g_k that each task has gained at each step of a block.
 
         Parameters
         ----------
         tasks
-            Tasks that are served.
+            Tasks that the block serves.
         slot
             Index of each task's speculation length in the list of all lengths.
         first
             Whether any task is in its first step. If so, the block consists of this step only.
+
+        Returns
+        -------
+        tuple
+            Values of g_k before each step and after the last step, with one row per value, and the
+            value of g_k at which each task finishes.
         """
         now = slot, np.arange(len(tasks))
         counts = self.counts[:, tasks]
@@ -330,8 +339,8 @@ class _Run:
     def _stage_seconds(
         self, sizes: Ints, reached: Floats, lengths: Ints, first: Truths, unseen: Floats
     ) -> tuple[Floats, Floats]:
-        """Return the durations T^d and T^v of the draft and verify stages, in seconds, as arrays
-        with one row per step and one column per run.
+        """Return the durations T^d of the draft stages and T^v of the verify stages, in seconds.
+        Each array has one row per step and one column per run.
         """
         draft = np.zeros_like(reached)
         verify = np.zeros_like(reached)
@@ -344,7 +353,9 @@ class _Run:
     def _add_regrouping(
         self, runs: list[Ints], first: Truths, lengths: Ints, draft: Floats, verify: Floats
     ) -> None:
-        """Add the time for moving sequences to other batches to the first step of the block."""
+        """Prolong the stages in the block's first step by the time for moving sequences between
+        batches. The stage durations `draft` and `verify` are modified in place.
+        """
         for run in np.flatnonzero(~first):
             moved = len(runs[run]) - int(np.bincount(self.batch_before[runs[run]]).max())
             seconds = self.problem.regroup_seconds * moved
@@ -384,8 +395,8 @@ class _Run:
         batches: Ints,
         gained: Floats,
     ) -> None:
-        """Record the runs that do not fit in memory. In `gained`, minus infinity marks tasks that
-        a step does not serve.
+        """Record the runs that do not fit in memory. In `gained`, an entry of minus infinity means
+        that the step does not serve the task.
         """
         limited = self.problem.limited_models(self.mechanism)
         if not limited:
@@ -401,7 +412,9 @@ class _Run:
                     self._limit(which, int(batches[run]), float(needed[run]), limit)
 
     def _limit(self, which: str, batch: int, needed: float, limit: float) -> None:
-        """Record a violation if a batch needs more memory than is available to a model."""
+        """Record a violation if `needed` exceeds `limit`. Both are in bytes, and `which` is the
+        model ("draft" or "verify") to whose memory the limit applies.
+        """
         if exceeds(needed, limit):
             sentence = f"phases[{self.phase}].batches[{batch}]: {too_much(needed, which, limit)}"
             self.breaches.setdefault((self.phase, batch, which), sentence)

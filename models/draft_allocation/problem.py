@@ -1,9 +1,9 @@
 """Draft allocation: how many tokens each client drafts in one round (paper 5, Eq. 5).
 
 Client i drafts S_i tokens. Each token is accepted with probability a_i if all its predecessors were
-accepted, and the server adds one token. The expected number of tokens is mu_i(S) = 1 + a_i + ... +
-a_i^S = (1 - a_i^(S+1)) / (1 - a_i). The server verifies at most C draft tokens in a round. The
-weights are the gradient of a utility, or any other valuation of the clients' tokens.
+accepted, and the server adds one token. A client that drafts S tokens obtains mu_i(S) = 1 + a_i +
+... + a_i^S = (1 - a_i^(S+1)) / (1 - a_i) tokens in expectation. The server verifies at most C draft
+tokens in a round. The clients' tokens are weighted, for example by the gradient of a utility.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
     Parameters
     ----------
     acceptance_rates
-        Probability a_i in [0, 1), for each client, that a draft token is accepted, given that all
-        its predecessors were accepted.
+        Acceptance rate a_i in [0, 1) of each client. This is the probability that a draft token is
+        accepted, given that all its predecessors were accepted.
     weights
-        Value w_i >= 0 of each client's tokens.
+        Weight w_i >= 0 of each client's tokens in the objective.
     budget_tokens
         Maximum number C of draft tokens that the server verifies in one round.
     max_draft_tokens
-        Maximum number of draft tokens for each client in one round; None means that the budget is
+        Maximum number of draft tokens for each client in one round. None means that the budget is
         the only limit.
 
     Examples
@@ -95,8 +95,8 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
 
     @property
     def caps(self) -> Ints:
-        """Maximum number of draft tokens for each client: the client's own limit or the budget,
-        whichever is smaller.
+        """Maximum number of draft tokens for each client, which is the smaller of the client's
+        limit and the server's budget.
         """
         if self.max_draft_tokens is None:
             return np.full(self.clients, self.budget_tokens, np.int64)
@@ -105,10 +105,10 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
     # ------------------------------------------------------------------ the judge
 
     def evaluate(self, plan: DraftAllocationPlan) -> Evaluation:
-        """Return sum_i w_i (1 - a_i^(S_i+1)) / (1 - a_i) of a plan (Eq. 5).
+        """Return the objective value sum_i w_i (1 - a_i^(S_i+1)) / (1 - a_i) of a plan (Eq. 5).
 
-        The terms of the evaluation separate the server's own tokens, sum_i w_i, from the accepted
-        draft tokens, sum_i w_i (a_i + ... + a_i^S_i).
+        The evaluation reports two terms: the tokens that the server adds, sum_i w_i, and the
+        accepted draft tokens, sum_i w_i (a_i + ... + a_i^S_i).
         """
         self.expect_fit(plan)
         w = self.weights
@@ -119,7 +119,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         return Evaluation(float((w * expected_tokens(a, S)).sum()), terms)
 
     def violations(self, plan: DraftAllocationPlan) -> list[str]:
-        """Return the violations of the budget and the clients' limits."""
+        """Return messages about the clients' limits and the budget, if the plan exceeds them."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if found:

@@ -1,12 +1,12 @@
-"""Draft control: a device's choice of draft length and quantisation in each state of its channel
-(paper 3).
+"""Draft control: a device chooses a draft length and quantisation in each channel state (paper 3).
 
 In each iteration, a device drafts L tokens, each from a distribution quantised to a lattice (Eq.
-5), and sends tokens and distributions to a server. The server verifies the tokens and returns the
-accepted tokens and one token from the verify model. A state determines the link rates and the
-acceptance rate at each resolution of the lattice. The states form a Markov chain with one step per
-iteration; the chain does not depend on the device's choices. The objective is the long-run token
-rate, the ratio of expectations E[N] / E[T]. Eq. 12 as printed is the expectation of a ratio.
+5), and sends the tokens and distributions to a server. The server verifies the tokens, and returns
+the accepted tokens and one token from the verify model. The channel state determines the link rates
+and the acceptance rate at each lattice resolution. The states form a Markov chain with one step per
+iteration. The device's choices do not affect the chain. The objective is the long-run token rate,
+which is the ratio of expectations E[N] / E[T]. In the paper, Eq. 12 is the expectation of a ratio
+instead.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from specopt.models.problem import Evaluation, Plan, Problem
 from specopt.models.rates import SecondsByLength, by_length
 
 MAX_DRAFT_LENGTH = 10_000
-"""Maximum draft length of a problem. The limit detects, for example, bytes given as tokens."""
+"""Maximum draft length in a problem. The limit detects mistakes such as a length given in bytes."""
 
 MAX_RESOLUTION = 100_000
 """Maximum resolution of a lattice."""
@@ -58,21 +58,22 @@ Resolution = Annotated[int, Meta(ge=1, le=MAX_RESOLUTION)]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChannelState(Checked):
-    """A state of the channel, with its link rates and acceptance rates. The device knows the state
-    at the start of each iteration.
+    """A channel state, which determines the link rates and acceptance rates. The device knows the
+    state at the start of each iteration.
 
     Parameters
     ----------
     uplink_bits_per_second
-        Rate C_u of the uplink in this state.
+        Uplink rate C_u in this state, in bits per second.
     acceptance_rates
-        Probability in [0, 1], for each resolution, that a draft token is accepted, given that all
-        its predecessors were accepted.
+        Acceptance rate in [0, 1] at each resolution. This is the probability that a draft token is
+        accepted, given that all its predecessors were accepted.
     downlink_bits_per_second
-        Rate C_d of the downlink; None means that the downlink takes no time.
+        Downlink rate C_d in this state, in bits per second. None means that the downlink takes no
+        time.
     distribution_bits
-        Expected number of bits of a quantised distribution, for each resolution; used only with the
-        distribution code "support".
+        Expected number of bits that encode a quantised distribution at each resolution. The field
+        is used only with the distribution code "support".
     """
 
     uplink_bits_per_second: Positive
@@ -90,7 +91,7 @@ class DraftChoice(Checked):
     draft_length
         Number L of draft tokens.
     resolution
-        Resolution l of the lattice: the value itself, not its index.
+        Lattice resolution l. This is the value itself, not its index in the problem.
     """
 
     draft_length: DraftLength
@@ -99,12 +100,12 @@ class DraftChoice(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftControlPlan(Plan):
-    """A stationary policy, which makes one choice for each state.
+    """A stationary policy, which specifies one choice for each channel state.
 
     Parameters
     ----------
     policy
-        Draft length and resolution for each state.
+        Choice of draft length and resolution in each state.
     """
 
     policy: Objects[DraftChoice] = required()
@@ -118,31 +119,33 @@ class DraftControlPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftControlProblem(Problem[DraftControlPlan]):
-    """Maximise the long-run token rate, per second, of a device that sends quantised drafts over
-    a changing channel (paper 3, Eq. 12 as a ratio of means).
+    """Maximise the long-run number of tokens per second of a device that sends quantised drafts
+    over a changing channel.
+
+    The objective is Eq. 12 of paper 3, but defined as a ratio of means.
 
     Parameters
     ----------
     vocabulary_size
         Number V of tokens in the vocabulary.
     draft_seconds_per_token
-        Drafting time T_SLM per token.
+        Drafting time T_SLM per token, in seconds.
     verify_seconds
-        Verification time T_LLM: one number for all draft lengths, or one number for each draft
-        length from 0 to the maximum.
+        Verification time T_LLM in seconds: one number for all draft lengths, or one number for each
+        draft length from 0 to the maximum.
     draft_lengths
-        Minimum and maximum draft length, both inclusive.
+        Pair of the minimum and the maximum draft length.
     resolutions
-        Allowed resolutions of the lattice (l of Eq. 5), all distinct.
+        Allowed lattice resolutions l (Eq. 5), which must be distinct.
     states
-        States of the channel and of the draft model's confidence.
+        States of the channel. A state may also describe the draft model's confidence.
     transition
         Probabilities of the next state (column) given the current state (row), shape (S, S), with
         one step per iteration. There must be exactly one recurrent class, which may be periodic.
         Transient states are allowed.
     distribution_code
-        Code of a quantised distribution: "lattice" (Eq. 6), or "support" with a number of bits for
-        each state.
+        Code for quantised distributions. With "lattice", Eq. 6 determines the number of bits. With
+        "support", each state specifies the number of bits.
 
     Examples
     --------
@@ -247,8 +250,8 @@ class DraftControlProblem(Problem[DraftControlPlan]):
 
     @cached_property
     def recurrent_states(self) -> list[int]:
-        """States of the recurrent class, in increasing order. The objective depends only on these
-        states.
+        """Indices of the states in the recurrent class, in increasing order. The objective depends
+        only on these states.
         """
         return recurrent_classes(self.transition.rows)[0]
 
@@ -263,8 +266,8 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return by_length(self.verify_seconds, self.draft_lengths[1], "verify_seconds")
 
     def distribution_bits(self, state: ChannelState) -> list[float]:
-        """Return the number of bits that encode a quantised distribution at each resolution, either
-        from Eq. 6 or as specified by the state.
+        """Return the number of bits that encode a quantised distribution at each resolution. The
+        number follows from Eq. 6 or, with the code "support", is specified by the state.
         """
         if self.distribution_code == "support" and state.distribution_bits is not None:
             bits: list[float] = state.distribution_bits.tolist()
@@ -281,16 +284,17 @@ class DraftControlProblem(Problem[DraftControlPlan]):
     # ------------------------------------------------------------------ the judge
 
     def iteration_seconds(self, state: int, choice: DraftChoice) -> float:
-        """Return how long an iteration takes, in seconds (Eq. 7-9).
+        """Return the duration of an iteration, in seconds (Eq. 7-9).
 
-        Eq. 8 uses log2(L + 1), because the number of accepted tokens has L + 1 possible values.
+        In Eq. 8, the number of accepted tokens is encoded in ceil(log2(L + 1)) bits, because it has
+        L + 1 possible values.
 
         Parameters
         ----------
         state
             Index of the state.
         choice
-            Draft length and resolution, which must be one of the problem's resolutions.
+            Draft length and resolution. The resolution must be one of the problem's resolutions.
         """
         now = self.states[state]
         bits = self.distribution_bits(now)[self.resolutions.tolist().index(choice.resolution)]
@@ -308,10 +312,10 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return L * self.draft_seconds_per_token + uplink + verify + downlink  # Eq. 9
 
     def iteration_tokens(self, state: int, choice: DraftChoice) -> float:
-        """Return the expected number of tokens per iteration, including the server's own token (Eq.
-        14).
+        """Return the expected number of tokens in an iteration, 1 + a + ... + a^L (Eq. 14).
 
-        With one acceptance rate a for all drafts, Eq. 14 is 1 + a + ... + a^L.
+        The first term is the token that the server adds. The acceptance rate a is the state's rate
+        at the chosen resolution.
         """
         a = float(
             self.states[state].acceptance_rates[self.resolutions.tolist().index(choice.resolution)]
@@ -319,11 +323,11 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return math.fsum(a**n for n in range(choice.draft_length + 1))
 
     def evaluate(self, plan: DraftControlPlan) -> Evaluation:
-        """Return a policy's long-run number of tokens per second: E[N] / E[T] under the chain's
-        stationary distribution.
+        """Return a policy's long-run number of tokens per second, E[N] / E[T].
 
-        The terms of the evaluation separate the server's own tokens, one per iteration, from the
-        accepted draft tokens.
+        Both expectations use the stationary distribution of the Markov chain. The evaluation
+        reports two terms: the tokens that the server adds, one per iteration, and the accepted
+        draft tokens.
         """
         self.expect_fit(plan)
         shares = self.stationary_distribution.tolist()
@@ -340,7 +344,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return Evaluation(tokens / seconds, terms)
 
     def violations(self, plan: DraftControlPlan) -> list[str]:
-        """Return one violation for each draft length outside the allowed range."""
+        """Return a message for each state whose draft length is outside the allowed range."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if found:

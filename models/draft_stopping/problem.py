@@ -1,11 +1,10 @@
-"""Draft stopping: a device decides when to stop drafting, based on the scores that a rejection
-predictor assigns to its tokens.
+"""Draft stopping: a device decides when to stop drafting, based on a rejection predictor's scores.
 
 Each round belongs to a hidden class, for example easy or hard. The class determines the probability
 that the token at position t is accepted, given that all its predecessors were accepted. After each
-draft token, the device reads a score. The distribution of the score depends only on whether the
-token is accepted, is the first rejection, or follows the first rejection. A policy is a finite
-automaton over the scores.
+draft token, the predictor assigns a score to the token. The distribution of the score depends only
+on whether the token is accepted, is the first rejection, or follows the first rejection. A policy
+is a finite automaton that reads the scores.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ MAX_NODES = 1_000_000
 MAX_BINS = 1000
 STOP = -1
 MAX_RATIO = 1_000_000
-"""Maximum ratio of the largest round time to the smallest. With a larger ratio, the time that a
-token adds to a round would lose digits.
+"""Maximum ratio of the largest entry of `round_seconds` to the smallest. With a larger ratio, the
+time that a token adds to a round would be inaccurate in floating point.
 """
 
 Probability = Unit
@@ -51,8 +50,8 @@ DraftLimit = Annotated[int, Meta(ge=1, le=1000)]
 
 @dataclass(frozen=True, eq=False)
 class AcceptanceRate(Rates):
-    """Acceptance probability: one value for all positions of a draft, or one value per position.
-    The JSON form is a number or a list.
+    """Acceptance probabilities of draft tokens. There is one value for all positions of a draft, or
+    one value per position. The JSON form is a number or a list.
 
     Parameters
     ----------
@@ -69,14 +68,14 @@ class AcceptanceRate(Rates):
         return found if isinstance(found, cls) else cls(np.array(found))
 
     def dump(self) -> Any:
-        """Return the probabilities as a number or a list."""
+        """Return the probabilities in JSON form, as a number or a list."""
         return self.values.tolist()
 
 
 @dataclass(frozen=True, eq=False)
 class RoundSeconds(SecondsByLength):
-    """Duration of a round, in seconds, as a function of its number of draft tokens. The JSON form
-    is a number or a list.
+    """Time per round for everything except drafting, in seconds, as a function of the number of
+    draft tokens. The JSON form is a number or a list.
     """
 
     closed = False
@@ -84,13 +83,14 @@ class RoundSeconds(SecondsByLength):
 
 @dataclass(frozen=True, eq=False)
 class Transitions(IntegerTable):
-    """A table that contains the successor of each node for each score. The JSON form is the list
-    of rows.
+    """Transition table of an automaton: the successor of each node for each score. The JSON form is
+    a list of rows.
 
     Parameters
     ----------
     rows
-        Index of the next node, or -1 to stop, for each node and score; shape (nodes, B).
+        Index of the next node for each node and score, or -1 to stop drafting. The shape is
+        (nodes, B), where B is the number of scores.
     """
 
     size = f"at most {MAX_NODES:,} rows"
@@ -101,7 +101,7 @@ class Transitions(IntegerTable):
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema of the list of rows."""
+        """Return the JSON Schema for the list of rows."""
         node = {"type": "integer", "minimum": STOP}
         return {
             "type": "array",
@@ -112,15 +112,15 @@ class Transitions(IntegerTable):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoundClass(Checked):
-    """A hidden class of rounds.
+    """A hidden class of rounds that have the same acceptance rates.
 
     Parameters
     ----------
     probability
         Probability that a round is in this class.
     acceptance_rate
-        Probability that a token is accepted, given that all its predecessors were accepted: one
-        number, or one number per position.
+        Probability that a token is accepted, given that all its predecessors were accepted. This is
+        one number, or one number per position.
     """
 
     probability: Probability
@@ -129,15 +129,16 @@ class RoundClass(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftStoppingPlan(Plan):
-    """A stopping policy in the form of an automaton. Each node drafts one token and reads the
+    """A stopping policy, represented as an automaton. Each node drafts one token and reads the
     token's score, which determines the next node.
 
     Parameters
     ----------
     start
-        First node, or -1 to draft nothing.
+        Index of the first node, or -1 to draft nothing.
     next
-        Next node for each node and score, or -1 to stop. A successor always has a larger index.
+        Index of the next node for each node and score, or -1 to stop. A next node always has a
+        larger index.
     """
 
     start: Annotated[int, Meta(ge=STOP, le=MAX_NODES)]
@@ -146,19 +147,19 @@ class DraftStoppingPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftStoppingProblem(Problem):
-    """Maximise the number of tokens per second by stopping each draft based on the scores so far.
+    """Maximise the number of tokens per second by stopping each draft based on its tokens' scores.
 
     Parameters
     ----------
     max_draft_tokens
         Maximum number L of draft tokens per round.
     draft_seconds_per_token
-        Drafting time per token, including the time to compute its score.
+        Drafting time per token in seconds, including the time to compute the score.
     round_seconds
-        Time per round for everything except drafting: network, queue and verification. Either one
-        number, or one number for each draft length from 0 to the maximum.
+        Time per round in seconds for everything except drafting, such as network, queueing and
+        verification. This is one number, or one number for each draft length from 0 to the maximum.
     rounds
-        Classes of rounds; their probabilities sum to 1.
+        Hidden classes of rounds, whose probabilities sum to 1.
     scores
         Distributions of the predictor's score at accepted tokens, at the first rejection, and after
         the first rejection.
@@ -221,14 +222,14 @@ class DraftStoppingProblem(Problem):
 
     @property
     def round_by_length(self) -> Floats:
-        """Time per round for everything except drafting, in seconds, by the number of draft tokens,
-        shape (L + 1,).
+        """Time per round for everything except drafting, in seconds. Entry K of the array, shape
+        (L + 1,), is the time of a round with K draft tokens.
         """
         return by_length(self.round_seconds, self.max_draft_tokens, "round_seconds")
 
     @property
     def probabilities(self) -> Floats:
-        """Probability of each class, shape (classes,)."""
+        """Probability of each class of rounds, shape (classes,)."""
         return np.array([one.probability for one in self.rounds])
 
     @property
@@ -244,11 +245,11 @@ class DraftStoppingProblem(Problem):
     # ------------------------------------------------------------------ the judge
 
     def evaluate(self, plan: DraftStoppingPlan) -> Evaluation:
-        """Return the exact rate (1 + E[accepted]) / (E[round_seconds] + draft_seconds_per_token
-        E[drafted]).
+        """Return the exact long-run number of tokens per second under a policy.
 
-        The probability of each node, class and acceptance state is propagated from position to
-        position.
+        The rate is (1 + E[accepted]) / (E[round_seconds] + draft_seconds_per_token E[drafted]). It
+        is computed by propagating the joint distribution of node, class and acceptance from one
+        position to the next.
         """
         self.expect_fit(plan)
         rates, scores = self.acceptance_rates, self.scores
@@ -301,14 +302,14 @@ class DraftStoppingProblem(Problem):
         return Evaluation((1.0 + accepted) / seconds, terms)
 
     def violations(self, plan: DraftStoppingPlan) -> list[str]:
-        """Return the reasons why the plan is not an automaton for this problem: wrong shapes, nodes
-        out of order, or paths that are too long.
+        """Return the reasons why the plan is not a valid automaton for this problem. Examples are
+        wrong shapes, nodes that are out of order, and paths that are too long.
         """
         self.expect_plan(plan)
         return self._defects(plan)
 
     def _defects(self, plan: DraftStoppingPlan) -> list[str]:
-        """Return the reasons why the plan is not an automaton for this problem."""
+        """Return the reasons why the plan is not a valid automaton for this problem."""
         rows, count = plan.next.rows, len(plan.next)
         if count and rows.shape[1] != self.scores.bins:
             return [

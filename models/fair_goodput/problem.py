@@ -1,14 +1,14 @@
-"""Fair goodput: the long-run rates of clients that share one verifier (paper 5, problem (1) over
-region (2)).
+"""Fair goodput: the long-run token rates of clients that share one verifier.
 
-N clients draft for one verifier. In a round with allocation S, client i drafts S_i tokens and gains
-mu_i(S_i) = (1 - a_i^(S_i+1)) / (1 - a_i) tokens, including the server's token. All clients together
-draft at most C tokens per round. A plan mixes rounds with several allocations. The objective is a
-fair utility of the long-run goodput, per round or per second. If goodput is per second, the
-duration of a round is the time of its slowest client plus the time to verify all drafts.
+The model is problem (1) over region (2) of paper 5. N clients draft for one verifier. In a round
+with allocation S, client i drafts S_i tokens and gains mu_i(S_i) = (1 - a_i^(S_i+1)) / (1 - a_i)
+tokens in expectation, including the token that the server adds. All clients together draft at most
+C tokens per round. A plan mixes rounds with several allocations. The objective is an alpha-fair
+utility of the long-run goodput, per round or per second. If goodput is per second, the duration of
+a round is the time of its slowest client plus the time to verify all drafts.
 
-The judge processes the schedule one entry at a time and updates only the clients that change.
-Schedules of a million clients with few changes per entry are therefore judged in seconds.
+The judge processes the entries of a schedule in order and updates only the clients that change.
+Schedules for a million clients with few changes per entry are therefore judged in seconds.
 """
 
 from __future__ import annotations
@@ -55,21 +55,21 @@ MAX_FAIRNESS = 100.0
 """Maximum fairness exponent. With a larger exponent, the utility would overflow."""
 
 LARGEST = 1e250
-"""Upper bound on the total weight, the slope, the utility and the duration of a round. Sums and
-small multiples of these values then stay finite.
+"""Upper bound on the total weight, the utility, the slope of the utility, and the duration of a
+round. Sums and small multiples of these values are then finite.
 """
 
 LARGEST_EXPONENT = 700.0
 
 MIN_ULPS = 3
-"""Minimum number of units in the last place by which a bound on the utility is widened. This covers
-rounding in sums and powers.
+"""Minimum number of units in the last place by which an upper bound on the utility is increased, to
+allow for rounding errors in sums and powers.
 """
 
 Fairness = Annotated[float, Meta(ge=0, le=MAX_FAIRNESS)]
 SCHEDULE_TOLERANCE = 1e-9
-"""Relative tolerance for differences between a schedule and the declared values, and for violations
-of minimum rates.
+"""Relative tolerance with which a schedule must attain the plan's declared rates and the minimum
+rates, and absolute tolerance with which its shares must sum to 1.
 """
 
 
@@ -81,27 +81,30 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Schedule(Custom):
-    """A list of integer allocations and their shares. The first allocation is given in full. Each
-    other allocation is given in full or as changes from the previous one.
+    """A list of integer allocations, each with the share of rounds or time in which it is used.
 
-    The entries are stored in concatenated arrays: entry e sets ``tokens[k]`` for client
-    ``clients[k]``, for k from ``starts[e]`` to ``starts[e + 1] - 1``. The JSON form is a list of
-    ``{"share", "draft_tokens": [...]}`` and ``{"share", "changes": [[client, tokens], ...]}``.
+    The first entry specifies a full allocation. Every other entry specifies either a full
+    allocation or the changes from the previous allocation. The entries are stored in concatenated
+    arrays: entry e sets ``tokens[k]`` for client ``clients[k]``, for k from ``starts[e]`` to
+    ``starts[e + 1] - 1``. The JSON form is a list of ``{"share", "draft_tokens": [...]}`` and
+    ``{"share", "changes": [[client, tokens], ...]}``.
 
     Parameters
     ----------
     share
-        Share of the rounds, or of the time, for which each entry is used, depending on the problem.
+        Share of the rounds or of the time in which each allocation is used. The problem's field
+        `per` determines which of the two is meant.
     starts
-        Index in `clients` and `tokens` at which each entry starts, followed by the end of the last
-        entry.
+        Index in `clients` and `tokens` at which each entry starts, followed by the length of these
+        arrays.
     clients
-        Clients set by the entries, in order.
+        Indices of the clients whose number of draft tokens each entry sets, for all entries in
+        order.
     tokens
         New number of draft tokens for each item of `clients`.
     full
-        Whether each entry is given in full. Such an entry sets every client, in order. The first
-        entry is always given in full.
+        Whether each entry specifies a full allocation. Such an entry sets every client, in order.
+        The first entry is always a full allocation.
     """
 
     share: Floats
@@ -199,8 +202,8 @@ class Schedule(Custom):
 
     @property
     def changes(self) -> int:
-        """Total number of changes to individual clients after the first entry. For an entry given
-        in full, only the clients that change are counted.
+        """Total number of changes to individual clients after the first entry. In a full
+        allocation, only the clients whose number of draft tokens changes are counted.
         """
         return int(np.count_nonzero(self.steps[self.starts[1] :]))
 
@@ -211,7 +214,9 @@ class Schedule(Custom):
 
     @cached_property
     def before(self) -> Ints:
-        """Number of draft tokens that each item replaces; 0 for items in the first entry."""
+        """For each item of `clients`, the client's number of draft tokens before the entry that
+        contains the item. The number is 0 for items in the first entry.
+        """
         order = np.argsort(self.clients, kind="stable")
         earlier = np.zeros(len(order), np.int64)
         same = self.clients[order[1:]] == self.clients[order[:-1]]
@@ -220,7 +225,7 @@ class Schedule(Custom):
 
     @cached_property
     def steps(self) -> Ints:
-        """Change that each item makes to its client's number of draft tokens."""
+        """For each item of `clients`, the change in the client's number of draft tokens."""
         return frozen(self.tokens - self.before)
 
     def allocations(self) -> Iterator[tuple[float, Ints]]:
@@ -233,7 +238,9 @@ class Schedule(Custom):
 
     @classmethod
     def of(cls, shares: Sequence[float] | Floats, allocations: Sequence[Any] | Ints) -> Self:
-        """Build a schedule in which every allocation is given in full."""
+        """Build a schedule from the shares and full allocations of its entries. `allocations` has
+        one row per entry and one column per client.
+        """
         table = np.asarray(allocations, np.int64)
         count, size = table.shape
         return cls(
@@ -246,7 +253,9 @@ class Schedule(Custom):
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
-        """Build a schedule from a list of entries."""
+        """Build a schedule from its JSON form, a list of entries. Error messages begin with
+        `where`.
+        """
         entries: list[_Entry] = read(list[_Entry], data, where)
         clients: list[Sequence[int]] = []
         tokens: list[Sequence[int]] = []
@@ -278,7 +287,7 @@ class Schedule(Custom):
             raise InvalidInput(where + str(error).removeprefix("schedule")) from None
 
     def dump(self) -> list[dict[str, Any]]:
-        """Return the schedule as a list of entries."""
+        """Return the schedule in its JSON form, a list of entries."""
         pairs = np.column_stack((self.clients, self.tokens)).tolist()
         starts = self.starts.tolist()
         return [
@@ -294,7 +303,7 @@ class Schedule(Custom):
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema of the list of entries."""
+        """Return the JSON Schema for the list of entries."""
         share = {"type": "number", "minimum": 0}
         count = {"type": "integer", "minimum": 0, "maximum": MAX_BUDGET}
         forms: dict[str, dict[str, Any]] = {
@@ -333,14 +342,14 @@ class Schedule(Custom):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FairGoodputPlan(Plan):
-    """Long-run rates, and a schedule of integer allocations that attains them.
+    """A plan that consists of long-run rates and a schedule of allocations that attains them.
 
     Parameters
     ----------
     goodput
-        Goodput x of each client, in tokens per round or per second.
+        Goodput x_i of each client, in tokens per round or per second.
     mean_draft_tokens
-        Mean number of draft tokens per round of each client.
+        Mean number of draft tokens per round for each client.
     schedule
         Allocations, each with its share of the rounds or of the time.
     """
@@ -352,8 +361,7 @@ class FairGoodputPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FairGoodputProblem(Problem[FairGoodputPlan]):
-    """Maximise a fair utility of the long-run goodput of clients that share a token budget (paper
-    5).
+    """Maximise a fair utility of the goodput of clients that share a token budget (paper 5).
 
     Parameters
     ----------
@@ -363,26 +371,29 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     budget_tokens
         Maximum number C of draft tokens per round, over all clients.
     weights
-        Weight w_i of each client; None means 1.
+        Weight w_i of each client in the utility. None means that every weight is 1.
     fairness
         Exponent g of the utility. The utility is the sum of w_i log x_i if g = 1, and the sum of
         w_i x_i^(1-g) / (1-g) otherwise. For g = 0, the utility is the weighted sum of the rates.
     max_draft_tokens
-        Maximum number of draft tokens of each client in a round; None means that the budget is the
+        Maximum number of draft tokens per round for each client. None means that the budget is the
         only limit.
     min_goodput
-        Minimum goodput of each client, per round or per second; None means no minimum.
+        Minimum goodput of each client, in tokens per round or per second. None means that there is
+        no minimum.
     per
-        Unit of the rates: "round" or "second". With "second", a round lasts max_i(S_i draft_i +
-        network_i) + overhead + verify sum S. With "round", the four time parameters are ignored.
+        Whether goodput is measured per "round" or per "second". With "second", the duration of a
+        round is max_i(S_i draft_i + network_i) + overhead + verify sum S, computed from the four
+        time parameters below. With "round", these parameters are ignored.
     draft_seconds_per_token
-        Drafting time per token of each client.
+        Drafting time per token for each client, in seconds.
     network_seconds
-        Network time per round of each client.
+        Network time per round for each client, in seconds.
     verify_overhead_seconds
-        Verification time per round that does not depend on the number of tokens.
+        Part of the verification time per round that does not depend on the number of tokens, in
+        seconds.
     verify_seconds_per_token
-        Verification time per draft token.
+        Verification time per draft token, in seconds.
 
     Examples
     --------
@@ -431,9 +442,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         self._check_range()
 
     def _check_range(self) -> None:
-        """Reject problems whose utility, or the slope of the utility, would exceed the
-        floating-point range.
-        """
+        """Raise an error if the utility or its slope could be outside the floating-point range."""
         quickest = slowest = 1.0
         with np.errstate(all="ignore"):
             if self.per == "second":
@@ -464,13 +473,13 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @cached_property
     def weight(self) -> Floats:
-        """Weight of each client; 1 if no weights are given."""
+        """Weight of each client. Every weight is 1 if the problem does not specify weights."""
         return frozen(np.ones(self.clients) if self.weights is None else self.weights)
 
     @property
     def max_tokens(self) -> Ints:
-        """Maximum number of draft tokens per round for each client: the client's cap or the budget,
-        whichever is smaller.
+        """Maximum number of draft tokens per round for each client, which is the smaller of the
+        client's cap and the budget.
         """
         if self.max_draft_tokens is None:
             return np.full(self.clients, self.budget_tokens, np.int64)
@@ -478,21 +487,24 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @property
     def scale(self) -> tuple[float, float]:
-        """Total weight of all clients, and the fairness exponent."""
+        """A tuple of the clients' total weight and the fairness exponent, which `worth` and
+        `widened` require.
+        """
         return float(self.weight.sum()), self.fairness
 
     @classmethod
     def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
-        """Return the certainty equivalent of a utility: the common rate that yields this utility
-        when all clients have it.
+        """Return the certainty equivalent of a utility.
 
-        The certainty equivalent is the weighted power mean of the rates, and the weighted geometric
-        mean at fairness 1. The computation uses logarithms to avoid underflow. The result is NaN if
-        no rates have the given utility, and the utility itself if no scale is given.
+        The certainty equivalent is the rate that yields the same utility if all clients have this
+        rate. It is the weighted power mean of the rates, or the weighted geometric mean at fairness
+        1. The computation uses logarithms to avoid underflow. If no rates have the utility `value`,
+        the result is NaN. If `scale` is empty, the result is `value`.
 
-        At fairness g close to 1, the utility is about weight / (1 - g), and differences between
-        plans are small compared with this value. Plans with the same utility in floating point may
-        then have common rates that differ by 1e-16 / |1 - g|, the tenth digit at g = 1.000001.
+        If the fairness exponent g is close to 1, the utility is about weight / (1 - g), and
+        differences between plans are small compared with this value. Plans with the same utility in
+        floating point may then have certainty equivalents whose relative difference is about
+        1e-16 / |1 - g|. At g = 1.000001, they may therefore differ in the tenth digit.
         """
         if not scale:
             return value
@@ -504,11 +516,12 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @classmethod
     def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
-        """Return a bound widened by `ROUNDING` in the certainty equivalent, and by at least
-        `MIN_ULPS` units in the last place of the utility.
+        """Return an upper bound on the utility that is increased to allow for rounding errors.
 
-        The last digits matter more close to fairness 1, where plans with different common rates may
-        have the same utility in floating point.
+        The increase corresponds to a relative change of `ROUNDING` in the certainty equivalent, and
+        is at least `MIN_ULPS` units in the last place of the bound. The second rule matters at
+        fairness close to 1, where different certainty equivalents may correspond to the same
+        utility in floating point.
         """
         power = 1.0 - scale[1]
         return bound + max(
@@ -516,17 +529,16 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         )
 
     def utility(self, goodput: Floats) -> float:
-        """Return the utility of the clients' rates, which must be positive."""
+        """Return the utility of the clients' goodput rates, which must be positive."""
         if self.fairness == 1.0:
             return float((self.weight * np.log(goodput)).sum())
         power = 1.0 - self.fairness
         return float((self.weight * goodput**power).sum() / power)
 
     def log_common_rate(self, goodput: Floats) -> float:
-        """Return the logarithm of the certainty equivalent of the given rates.
+        """Return the logarithm of the certainty equivalent of the clients' rates.
 
-        The result is accurate even if the utility, in floating point, does not distinguish the
-        rates.
+        The result is accurate even if different rates have the same utility in floating point.
         """
         shares = self.weight / self.weight.sum()
         logs = np.log(goodput)
@@ -548,11 +560,12 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         Parameters
         ----------
         draft_tokens
-            Number of draft tokens of each client, which determines the slowest client.
+            Number of draft tokens of each client. The slowest client determines the drafting and
+            network time.
         verified
-            Number of verified tokens; None means the sum of `draft_tokens`. With the maximum number
-            of draft tokens of each client, the result is an upper bound for rounds with this number
-            of verified tokens.
+            Number of tokens that the server verifies. None means the sum of `draft_tokens`. If
+            `draft_tokens` contains each client's maximum, the result is an upper bound on the
+            duration of every round in which this number of tokens is verified.
         """
         verified = int(draft_tokens.sum()) if verified is None else verified
         assert self.draft_seconds_per_token is not None and self.network_seconds is not None
@@ -577,8 +590,10 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         return Evaluation(utility, {"utility": utility}, size, self.log_common_rate(goodput))
 
     def violations(self, plan: FairGoodputPlan) -> list[str]:
-        """Return the violations of shares, budget, caps and minimum rates, and differences between
-        the declared values and the schedule.
+        """Return messages about violated constraints and about inconsistencies in the plan.
+
+        The constraints are the sum of the shares, the budget, the caps and the minimum rates. A
+        plan is inconsistent if its schedule does not attain the declared rates and means.
         """
         self.expect_plan(plan)
         found = self._defects(plan)
@@ -635,7 +650,9 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         return found
 
     def realised(self, schedule: Schedule) -> tuple[Floats, Floats]:
-        """Return each client's goodput and mean draft tokens per round under a schedule."""
+        """Return each client's goodput, and its mean number of draft tokens per round, under a
+        schedule.
+        """
         rounds = schedule.share
         if self.per == "second":
             rounds = schedule.share / [
@@ -668,8 +685,8 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @staticmethod
     def _first(wrong: Truths, sentence: Any) -> list[str]:
-        """Return a sentence that describes the first of several similar violations and counts the
-        rest.
+        """Return a message about the first of several similar violations, which also states how
+        many more there are. Return an empty list if there are none.
         """
         count = int(np.count_nonzero(wrong))
         if not count:

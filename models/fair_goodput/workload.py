@@ -1,5 +1,5 @@
-"""Workloads for policies of `fair-goodput`: how the clients' acceptance rates change over the
-rounds, and the limits that the clients share.
+"""Workloads for simulating `fair-goodput` policies. A workload describes how the clients'
+acceptance rates change from round to round, and the limits that the clients share.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ SHARED = ("budget_tokens", "fairness", "weights", "max_draft_tokens")
 
 @dataclass(frozen=True, eq=False)
 class GoodputWorkload(Workload):
-    """A workload for policies of `fair-goodput`.
+    """A workload for simulating `fair-goodput` policies.
 
     Parameters
     ----------
     process
-        Process of the clients' acceptance rates, or an array of fixed rates.
+        Process that describes the clients' acceptance rates, or an array of fixed rates.
     budget_tokens
         Maximum number C of draft tokens per round.
     fairness
@@ -33,10 +33,10 @@ class GoodputWorkload(Workload):
     weights
         Weight of each client, as in the problem.
     max_draft_tokens
-        Maximum number of draft tokens of each client, as in the problem.
+        Maximum number of draft tokens per round for each client, as in the problem.
     problem
-        Problem with the same budget, weights, fairness and caps, and with the acceptance rates of
-        the first regime in the first round.
+        Problem with the same budget, weights, fairness and caps, and with the acceptance rates in
+        the first regime during the first round.
 
     Raises
     ------
@@ -78,8 +78,8 @@ class GoodputWorkload(Workload):
         object.__setattr__(self, "problem", problem)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the workload as JSON-like data that contains the process's rates and transition
-        matrix, and the shared limits.
+        """Return the workload as JSON-like data. The data contains the process's rates and
+        transition matrix, and the limits that the clients share.
         """
         shared = {name: value for name, value in self.problem.to_dict().items() if name in SHARED}
         moves = {"rates": self.moves.rates.tolist(), "transition": self.moves.transition.tolist()}
@@ -87,7 +87,7 @@ class GoodputWorkload(Workload):
 
     @classmethod
     def from_dict(cls, data: object) -> Self:
-        """Build a workload from JSON-like data."""
+        """Build a workload from JSON-like data in the format of `to_dict`."""
         fields = strip_header(data, cls.kind)
         only_fields(fields, ("rates", "transition", *SHARED), "the workload")
         moves = AcceptanceProcess(*(fields.pop(name, None) for name in ("rates", "transition")))

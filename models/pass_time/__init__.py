@@ -1,10 +1,10 @@
-"""Models of the duration of a forward pass, used by engines, problems, fits and simulators.
+"""Models for the duration of a forward pass, used by engines, problems, fits and simulators.
 
 ==================  =====================  =======================================================
 form                module                 duration of a pass
 ==================  =====================  =======================================================
-linear, pieces      `lines`                c1 F b + c2 for F operations per sequence
-linear, pieces      `form`                 the same per token; read from files by `read_lines`
+linear, pieces      `lines`                c1 F b + c2 for F operations per sequence and b sequences
+linear, pieces      `form`                 the same, or with a slope per token
 estimator           `additive`             c + sum of w_i, with a weight w_i per request (paper 2)
 knots               `knots`                piecewise linear in the tokens of a batch (paper 4)
 fitted              `fitted`               a fitted form with limits, misfit and measured ranges
@@ -12,12 +12,13 @@ table               `measured`             interpolation of measured passes
 captured batches    `staircase`            another form at the next larger captured batch size
 ==================  =====================  =======================================================
 
-A *piece* is a linear function; a form with several pieces is the maximum of the pieces. A *knot* is
-a point where the slope of a piecewise-linear function changes. The *limits* of a pass time are
+A *piece* is a linear function. A form with several pieces is the maximum of the pieces. A *knot* is
+a point at which the slope of a piecewise-linear function changes. The *limits* of a pass time are
 lower and upper estimates of the duration, and the *misfit* is the relative error of a fitted form.
 
-`pass_time` reads all forms; `specopt.instances.runtimes` reads tables and fits. `weight_reads`
-computes the number of bytes of weights that a pass reads.
+The function `pass_time` reads all forms except knots from JSON-like data, and
+`specopt.instances.runtimes` reads files of tables and fits. `weight_reads` computes how many bytes
+of weights a pass reads.
 """
 
 from __future__ import annotations

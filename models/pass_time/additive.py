@@ -1,5 +1,5 @@
-"""A model of the duration of a batched verification: a constant plus a weight for each request
-(paper 2, Eq. 18-19).
+"""An additive model of batched verification time (paper 2, Eq. 18-19). The duration is a constant
+plus a weight for each request in the batch.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from specopt.models.fields import Checked, Floats, Ints, NonNegative
 def features(
     new_tokens: Ints | Floats, cached_tokens: Ints | Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return three features of each request: L_new, (L_cached + L_new) L_new, and L_cached. The
-    weight of a request is linear in these features (Eq. 18).
+    """Return three features of each request: L_new, (L_cached + L_new) L_new, and L_cached.
+
+    A request's weight in the verification time is a linear function of these features (Eq. 18).
     """
     new = np.asarray(new_tokens, np.float64)
     cached = np.asarray(cached_tokens, np.float64)
@@ -24,19 +25,21 @@ def features(
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationTime(Checked):
-    """An estimator of a batch's verification time: T(B) = c + sum of w_i, where w_i = a L_new +
-    b_compute (L_cached + L_new) L_new + b_read L_cached.
+    """An additive estimator of a batch's verification time.
+
+    The time is T(B) = c + sum of w_i, where w_i = a L_new + b_compute (L_cached + L_new) L_new +
+    b_read L_cached.
 
     Parameters
     ----------
     seconds_per_new_token
-        Time a of the linear layers per new token.
+        Time a of the linear layers per new token, in seconds.
     seconds_per_interaction
-        Time b_compute per product of a query and a key (Eq. 18).
+        Time b_compute per pair of a query token and a key token, in seconds (Eq. 18).
     seconds_per_cached_token
-        Time b_read to read one cached token.
+        Time b_read to read one cached token, in seconds.
     overhead_seconds
-        Constant time c per batch.
+        Constant time c per batch, in seconds.
     """
 
     seconds_per_new_token: NonNegative
@@ -55,8 +58,8 @@ class VerificationTime(Checked):
         return found
 
     def scaled(self, slope: float, overhead: float) -> VerificationTime:
-        """Return an estimator with the weights multiplied by `slope` and the constant by
-        `overhead`.
+        """Return a new estimator whose weights are multiplied by `slope` and whose constant is
+        multiplied by `overhead`.
         """
         return VerificationTime(
             seconds_per_new_token=slope * self.seconds_per_new_token,
@@ -71,4 +74,4 @@ class VerificationTime(Checked):
 
 
 COEFFICIENTS = tuple(VerificationTime.__dataclass_fields__)
-"""Order of the entries in every array of coefficients: a, b_compute, b_read, c."""
+"""Names of the coefficients a, b_compute, b_read and c. Arrays of coefficients have this order."""

@@ -1,5 +1,7 @@
-"""Pass times that were fitted to measurements. The duration of a pass is a maximum of linear
-functions of its work; the coefficients have limits, and the misfit is known.
+"""Pass times that were fitted to measurements.
+
+The duration of a pass is the maximum of linear functions of its features, such as its number of
+tokens. The coefficients may have lower and upper limits, and the misfit is stored with the fit.
 """
 
 from __future__ import annotations
@@ -16,33 +18,41 @@ from specopt.models.pass_time.additive import features
 from specopt.models.pass_time.pass_time import PassTime, Which, interval
 
 BATCH = "batch"
-"""Name under which a fit may report the measured range of the batch size, in addition to the ranges
-of its features.
+"""Key under which a fit may store the measured range of the batch size, in addition to the measured
+ranges of its features.
 """
 
 
 class Work(ABC):
-    """Base class for the features of a pass. The coefficients of a form multiply these features."""
+    """Base class for objects that compute the features of a pass. The predicted duration is a
+    linear function of the features, or a maximum of such functions.
+    """
 
     ranged: tuple[str, ...]
-    """Names of the features for which a fit reports the measured range."""
+    """Names of the features for which a fit stores the measured range."""
 
     @abstractmethod
     def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return the features of passes along the last axis, with those in `ranged` first."""
+        """Return an array that contains the features of each pass along its last axis. The features
+        listed in `ranged` come first.
+        """
 
     def upper_features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return upper bounds on the features, for fits that may have counted more work."""
+        """Return upper bounds on the features in the format of `features`. They are used for upper
+        estimates, because a fit may have counted more work per pass than `features` does.
+        """
         return self.features(batch, new_tokens, cached_tokens)
 
 
 class Tokens(Work):
-    """Three features: the batch's new tokens, the constant 1, and the batch's cached tokens."""
+    """Features that count tokens: the number of new tokens in the batch, the constant 1, and the
+    number of cached tokens in the batch.
+    """
 
     ranged = ("tokens",)
 
     def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return the features; see `Work.features`."""
+        """Return the features along the last axis, as described in `Work.features`."""
         return np.stack(
             np.broadcast_arrays(batch * new_tokens, 1.0, batch * cached_tokens), axis=-1
         )
@@ -50,22 +60,23 @@ class Tokens(Work):
 
 @dataclass(frozen=True)
 class Operations(Work):
-    """Three features: the batch's operations, the constant 1, and the batch's cached tokens.
+    """Features that count operations: the number of operations in the batch, the constant 1, and
+    the number of cached tokens in the batch.
 
-    Each pass reads the cache of each request once, regardless of the number of new tokens. If
-    reading has no coefficient of its own, reading the cache is assumed to cost as much as the
+    Each pass reads the cache of each request once, regardless of the number of new tokens. If the
+    fit has no coefficient for cached tokens, reading the cache is assumed to cost as much as the
     attention of one new token.
 
     Parameters
     ----------
     decoder
-        Decoder that converts tokens into operations.
+        Decoder that determines the number of operations per token.
     all_logits
-        Whether logits are needed at every new position, as in verification, or only at the last
+        Whether logits are computed at every new position, as in verification, or only at the last
         position.
     attends
-        Whether attention to the cached tokens is counted as operations; otherwise, cached tokens
-        have a separate coefficient.
+        Whether attention to cached tokens is counted as operations. If false, cached tokens have a
+        separate coefficient.
     """
 
     decoder: Decoder
@@ -75,12 +86,12 @@ class Operations(Work):
     ranged = ("flops",)
 
     def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return the features; see `Work.features`."""
+        """Return the features along the last axis, as described in `Work.features`."""
         return self._with(cached_tokens if self.attends else 0.0, batch, new_tokens, cached_tokens)
 
     def upper_features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return the features, counting the attention of every new token to the cache, because fits
-        count operations in this way.
+        """Return the features, counting the operations for attention from every new token to every
+        cached token. Fits count operations in this way.
         """
         pairs = new_tokens * cached_tokens if self.attends else 0.0
         return self._with(pairs, batch, new_tokens, cached_tokens)
@@ -100,36 +111,39 @@ class Operations(Work):
 
 
 class Additive(Work):
-    """Four features: the three features of Eq. 18 (paper 2) and the constant 1."""
+    """Features of paper 2's estimator: the three features in Eq. 18, and the constant 1."""
 
     ranged = ("new_tokens", "interactions", "cached_tokens")
 
     def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return the features; see `Work.features`."""
+        """Return the features along the last axis, as described in `Work.features`."""
         parts = (batch * part for part in features(new_tokens, cached_tokens))
         return np.stack(np.broadcast_arrays(*parts, 1.0), axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedPasses(PassTime):
-    """A fitted pass time. T is the maximum, over the pieces, of coefficients x features.
+    """A fitted pass time: the maximum, over all pieces, of the dot product of coefficients and
+    features.
 
     Parameters
     ----------
     coefficients
-        Fitted coefficients and their lower and upper limits, each of shape (pieces, features).
+        Fitted coefficients ("fitted") and their limits ("lower" and "upper"), each of shape
+        (pieces, features).
     work
-        Features of a pass.
+        Object that computes the features of a pass.
     misfit
-        Largest relative differences between measured and predicted times, below and above the
-        prediction, including passes that were not used for the fit.
+        Largest relative differences of measured times from predictions, first below (negative) and
+        then above the prediction. Passes that were not used for the fit are included.
     ranges
-        Minimum and maximum measured value of each feature in `work.ranged` and of the batch size;
-        unknown ranges are missing.
+        Minimum and maximum measured value of each feature in `work.ranged` and of the batch size.
+        Ranges that are not known are missing.
     contexts
-        Cached tokens per request in the measured passes; empty if unknown.
+        Numbers of cached tokens per request in the measured passes. The tuple is empty if they are
+        not known.
     notes
-        Notes that are shown to the user.
+        Remarks about the fit that are shown to the user.
     """
 
     coefficients: Mapping[Which, Floats]
@@ -141,7 +155,7 @@ class FittedPasses(PassTime):
 
     @property
     def has_limits(self) -> bool:
-        """Whether the coefficients have limits, or the misfit is known."""
+        """Whether the lower and upper estimates of a duration may differ from the fitted value."""
         return self.coefficients["lower"] is not self.coefficients["upper"] or self.misfit != (
             0.0,
             0.0,
@@ -149,7 +163,7 @@ class FittedPasses(PassTime):
 
     @property
     def measured(self) -> str:
-        """Measured range of every feature, used in messages."""
+        """Description of the measured ranges, used in error messages."""
         ends = dict(self.ranges)
         if self.contexts:
             ends["context"] = min(self.contexts), max(self.contexts)
@@ -158,8 +172,8 @@ class FittedPasses(PassTime):
     def seconds(
         self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
     ) -> Floats:
-        """Return the durations of passes, in seconds. The limits account for the limits of the
-        coefficients and for the misfit.
+        """Return the durations of passes, in seconds. The lower and upper estimates account for the
+        limits of the coefficients and for the misfit.
         """
         find = self.work.upper_features if which == "upper" else self.work.features
         found = find(batch, new_tokens, cached_tokens)
@@ -174,8 +188,8 @@ class FittedPasses(PassTime):
         return times("fitted")
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Return a mask of the passes whose batch size, context and features are within the
-        measured ranges, up to rounding.
+        """Return a Boolean mask that is true for passes whose batch size, context and features are
+        within the measured ranges, up to rounding.
         """
         found = self.work.features(batch, new_tokens, cached_tokens)
         sizes = dict(zip(self.work.ranged, np.moveaxis(found, -1, 0), strict=False)) | {

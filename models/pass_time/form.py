@@ -1,5 +1,7 @@
-"""Functions that read runtime coefficients from JSON-like data: coefficients per token, per
-operation, or of paper 2's estimator.
+"""Functions that read runtime coefficients from JSON-like data.
+
+The coefficients are given per token, per operation, or as the four coefficients of paper 2's
+estimator.
 """
 
 from __future__ import annotations
@@ -23,20 +25,21 @@ TOKEN, KV_BYTE = "seconds_per_token", "seconds_per_kv_byte"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coefficients:
-    """Coefficients for the features of a pass, with one row per piece. The coefficient for cached
-    tokens is stored separately.
+    """Coefficients of a pass time as read from a file. The coefficient for cached tokens is stored
+    separately.
 
     Parameters
     ----------
     coefficients
-        Coefficients, excluding those for cached tokens, shape (pieces, features).
+        Coefficients of the features, shape (pieces, features), without the coefficient for cached
+        tokens.
     unit
-        Name of the field that contains the slope.
+        Name of the field that contains the slope, or "an estimator" for paper 2's estimator.
     reading
         Name of the field that contains the time to read the cache, or None if there is no such
         field.
     seconds
-        Value of the field named by `reading`.
+        Value of the field whose name is `reading`.
     """
 
     coefficients: Floats
@@ -46,7 +49,9 @@ class Coefficients:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Properties that must be the same for the limits and for the fit."""
+        """Units of the coefficients. The coefficients of a fit and their limits must have the same
+        units.
+        """
         return self.unit, self.reading
 
     def with_reading(self, decoder: Decoder | None, where: str) -> Floats:
@@ -55,7 +60,7 @@ class Coefficients:
         Raises
         ------
         InvalidInput
-            If the coefficient is per byte but the model is unknown.
+            If the coefficient for cached tokens is per byte but the decoder is not known.
         """
         if self.unit == "an estimator":
             return self.coefficients
@@ -71,7 +76,7 @@ class Coefficients:
 
 
 def read_form(data: object, where: str) -> Coefficients:
-    """Read the coefficients of a runtime or an estimator.
+    """Read the coefficients of a linear or piecewise-linear runtime, or of paper 2's estimator.
 
     Raises
     ------
@@ -101,8 +106,12 @@ def read_form(data: object, where: str) -> Coefficients:
 
 
 def read_lines(data: object, where: str) -> tuple[Floats, str]:
-    """Read the slope and the overhead of every piece, shape (pieces, 2). Also return the name of
-    the field that contains the slope.
+    """Read the slope and the overhead of every linear piece of a runtime.
+
+    Returns
+    -------
+    tuple
+        Slopes and overheads, shape (pieces, 2), and the name of the field that contains the slope.
 
     Raises
     ------

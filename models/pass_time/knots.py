@@ -1,5 +1,6 @@
-"""The delay of a cloud batch as a function of its number of tokens: linear between given points,
-the knots (paper 4, Eq. 2 and Fig. 1).
+"""The delay of a batch in the cloud as a piecewise-linear function of its number of tokens.
+
+The function is specified by its values at points called knots (paper 4, Eq. 2 and Fig. 1).
 """
 
 from __future__ import annotations
@@ -28,17 +29,18 @@ Knots = Given[Annotated[Floats, Column(NonNegative, "knot", 2)], FloatsLike]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CloudDelay(Checked):
-    """The delay g(m), in seconds, of a batch of m tokens on one of the cloud's GPUs.
+    """The delay g(m), in seconds, of a batch of m tokens on one GPU in the cloud.
 
-    The delay is linear between the knots. Before the first knot, the delay is constant; after the
-    last knot, the delay continues with the last slope.
+    The delay is linear between knots. Before the first knot, the delay is constant. After the last
+    knot, the delay continues with the slope between the last two knots.
 
     Parameters
     ----------
     tokens
-        Positions of the knots, at least two, in increasing order, shape (n,).
+        Number of tokens at each knot, in increasing order, shape (n,). At least two knots are
+        required.
     seconds
-        Delay at each knot, shape (n,); the delays must not decrease.
+        Delay at each knot in seconds, shape (n,). The delays must not decrease.
     """
 
     tokens: Knots = required()
@@ -76,8 +78,8 @@ class CloudDelay(Checked):
         return self.tokens.tolist(), self.seconds.tolist()
 
     def at(self, tokens: float) -> float:
-        """Return the delay g of a batch of `tokens` tokens, in seconds. The number of tokens may be
-        fractional, for example a mean.
+        """Return the delay g(m) of a batch of m = `tokens` tokens, in seconds. The number of tokens
+        may be fractional, for example a mean.
         """
         x, y = self._knots
         if tokens <= x[0]:

@@ -1,9 +1,8 @@
-"""The runtime of a forward pass: T(b, F) = c1 F b + c2 (paper 1, Eq. 17), a maximum of several such
-linear pieces, or a table of measured passes.
+"""Runtimes of forward passes: linear functions, maxima of linear functions, and tables.
 
-The paper fits a single piece. The maximum of several pieces is a roofline, which fits measurements
-more closely: the runtime is constant while memory traffic dominates, and increases when arithmetic
-dominates.
+Paper 1 fits a linear function T(b, F) = c1 F b + c2 (Eq. 17). The maximum of several linear
+functions is a roofline, which fits measurements more closely: the runtime is constant while memory
+traffic dominates, and increases when arithmetic dominates. A table contains measured passes.
 """
 
 from __future__ import annotations
@@ -30,14 +29,17 @@ from specopt.models.pass_time.measured import MeasuredPasses, PassTable
 
 @dataclass(frozen=True, kw_only=True)
 class LinearRuntime(Checked):
-    """A linear runtime: T(b, F) = seconds_per_flop F b + overhead_seconds (paper 1, Eq. 17).
+    """A runtime that is linear in the number of operations (paper 1, Eq. 17).
+
+    A pass over b sequences with F operations each takes T(b, F) = seconds_per_flop F b +
+    overhead_seconds.
 
     Parameters
     ----------
     seconds_per_flop
-        Time c1 per floating-point operation.
+        Time c1 per floating-point operation, in seconds.
     overhead_seconds
-        Constant time c2 per pass.
+        Constant time c2 per pass, in seconds.
     """
 
     seconds_per_flop: NonNegative
@@ -45,12 +47,14 @@ class LinearRuntime(Checked):
 
     @property
     def pieces(self) -> tuple[LinearRuntime, ...]:
-        """Linear pieces whose maximum is the runtime. The only piece is the runtime itself."""
+        """Linear functions whose maximum is the runtime. The only piece of a linear runtime is the
+        runtime itself.
+        """
         return (self,)
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
-        """Return the durations of forward passes over a batch with `flops` operations per task, in
-        seconds.
+        """Return the durations of forward passes, in seconds. Each pass processes `batch_size`
+        tasks with `flops` operations per task.
         """
         return np.asarray(self.seconds_per_flop * flops * batch_size + self.overhead_seconds)
 
@@ -62,7 +66,7 @@ class PiecewiseRuntime(Checked):
     Parameters
     ----------
     pieces
-        Linear runtimes, at least one.
+        Linear runtimes. At least one is required.
     """
 
     mark: ClassVar[str] = "pieces"
@@ -70,8 +74,8 @@ class PiecewiseRuntime(Checked):
     pieces: SomeObjects[LinearRuntime] = required()
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
-        """Return the durations of forward passes over a batch with `flops` operations per task, in
-        seconds.
+        """Return the durations of forward passes, in seconds. Each pass processes `batch_size`
+        tasks with `flops` operations per task.
         """
         return np.asarray(
             np.max([piece.seconds(batch_size, flops) for piece in self.pieces], axis=0)
@@ -86,8 +90,8 @@ class TabledRuntime(Checked):
     Parameters
     ----------
     passes
-        Table that contains a row for every point of a complete grid. The time must not decrease as
-        the work increases.
+        Table with one row for every point of a complete grid. The time must not decrease as the
+        batch size, new tokens or cached tokens increase.
     """
 
     mark: ClassVar[str] = "passes"
@@ -106,7 +110,7 @@ class TabledRuntime(Checked):
 
     @cached_property
     def grid(self) -> MeasuredPasses:
-        """Interpolant of the table, ignoring the spread of repeated measurements."""
+        """Interpolant for the table's times. The spread of repeated measurements is ignored."""
         return MeasuredPasses.from_table(replace(self.passes, spread=None), "passes")
 
     @property
@@ -123,7 +127,7 @@ class TabledRuntime(Checked):
 
 
 ROUNDING = 1e-12
-"""Maximum relative difference between times that are treated as equal."""
+"""Maximum relative difference between two times that are treated as equal."""
 
 Runtime = LinearRuntime | PiecewiseRuntime | TabledRuntime
 
@@ -131,8 +135,22 @@ Runtime = LinearRuntime | PiecewiseRuntime | TabledRuntime
 def pass_seconds(
     model: Decoder, runtime: Runtime, size: Any, new: Any, total: Floats, logits: int
 ) -> Floats:
-    """Return the duration, in seconds, of a forward pass over `new` tokens per task, computed by
-    Eq. 17 or read from a table.
+    """Return the duration of a forward pass in seconds, from its operations (Eq. 17) or a table.
+
+    Parameters
+    ----------
+    model
+        Decoder that determines the number of operations.
+    runtime
+        Runtime of a forward pass.
+    size
+        Number of tasks in the batch.
+    new
+        Number of new tokens per task.
+    total
+        Total number of cached and new tokens per task.
+    logits
+        Number of positions per task at which logits are computed.
     """
     if isinstance(runtime, TabledRuntime):
         return runtime.grid.seconds(size, new, total - new)
@@ -140,7 +158,9 @@ def pass_seconds(
 
 
 def pass_flops(model: Decoder, new: Floats, total: Floats, logits: int) -> Floats:
-    """Return the number of operations per task in a forward pass (Eq. 11-12, or exact counts)."""
+    """Return the number of operations per task in a forward pass over `new` tokens per task. The
+    counts are exact or follow Eq. 11-12, depending on the decoder class.
+    """
     return (
         model.flops_per_token * new
         + model.flops_per_token_pair * new * total

@@ -1,4 +1,4 @@
-"""A table of measured passes, interpolated so that more work never takes less time."""
+"""Tables of measured passes, and an interpolant in which more work never takes less time."""
 
 from __future__ import annotations
 
@@ -34,22 +34,23 @@ Counts = Given[Annotated[np.ndarray, Column(PositiveInt)], FloatsLike]
 
 @dataclass(frozen=True, kw_only=True)
 class PassTable(Checked):
-    """A table of measured passes, stored as columns with one row per measurement. Several rows for
-    the same point are repeated measurements.
+    """A table of measured forward passes. Each field is a column with one entry per measurement.
+
+    A table may contain several measurements of the same kind of pass.
 
     Parameters
     ----------
     batch
-        Number of requests.
+        Number of requests in each pass.
     new_tokens
         Number of new tokens per request.
     cached_tokens
-        Number of cached tokens per request; 0 if missing.
+        Number of cached tokens per request. None means 0 in every pass.
     seconds
-        Duration of the pass.
+        Duration of each pass, in seconds.
     spread
-        Spread of the pass's duration over repetitions, for example between the 10 % and 90 %
-        quantiles; unknown if missing.
+        Spread of each pass's duration over repetitions, in seconds, for example the difference
+        between the 90 % and 10 % quantiles. None means that the spread is not known.
     """
 
     batch: Counts = required()
@@ -62,7 +63,9 @@ class PassTable(Checked):
 
     @property
     def points(self) -> Floats:
-        """Batch size, new tokens per request and cached tokens per request, shape (n, 3)."""
+        """Batch size, new tokens per request and cached tokens per request of every measurement,
+        shape (n, 3).
+        """
         cached = np.zeros(len(self.seconds)) if self.cached_tokens is None else self.cached_tokens
         return np.column_stack([self.batch, self.new_tokens, cached]).astype(np.float64)
 
@@ -71,21 +74,22 @@ class PassTable(Checked):
 class MeasuredPasses(Immutable, PassTime):
     """Pass times on a complete grid, with linear interpolation between grid points.
 
-    At a grid point, the limits include every measured time and its spread. Between grid points, the
-    limits widen by the cross-validation error, which is the error of interpolating a measured point
-    from its neighbours. The values at the surrounding points bound the limits, because a pass with
-    more work never takes less time.
+    At a grid point, the lower and upper limits enclose every measured time and its spread. Between
+    grid points, the limits are wider by the cross-validation error, which is the error of
+    interpolating a measured point from its neighbours. Limits never extend beyond the limits at
+    the surrounding grid points, because a pass with more work never takes less time.
 
     Parameters
     ----------
     axes
-        Measured batch sizes, numbers of new tokens and numbers of cached tokens, each in increasing
-        order.
+        Measured batch sizes, numbers of new tokens and numbers of cached tokens. Each array is in
+        increasing order.
     grids
-        Times and their limits at the grid points, in seconds. No grid decreases along any axis.
+        Fitted times and their limits at the grid points, in seconds. No grid decreases along any
+        axis.
     left_out
-        Maximum interpolation error for each axis: the error in the logarithm of the time when a
-        point is interpolated from its two neighbours. Infinite if no point has two neighbours.
+        Maximum cross-validation error for each axis, measured in the logarithm of the time. The
+        error is infinite if the axis has fewer than three points.
     moved
         Maximum relative difference between a measured time and its monotone approximation.
     """
@@ -146,7 +150,7 @@ class MeasuredPasses(Immutable, PassTime):
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Notes about measurements that were not monotone."""
+        """Note for the user if measured times decrease noticeably as the work increases."""
         if self.moved <= 0.05:
             return ()
         return (
@@ -158,7 +162,7 @@ class MeasuredPasses(Immutable, PassTime):
 
     @property
     def has_limits(self) -> bool:
-        """Whether limits are known; always true, because all interpolated durations have limits."""
+        """Whether limits are known. Always true, because every grid point has limits."""
         return True
 
     @property
@@ -168,14 +172,14 @@ class MeasuredPasses(Immutable, PassTime):
 
     @property
     def measured(self) -> str:
-        """Measured range of every axis, used in messages."""
+        """Description of the measured range of every axis, used in error messages."""
         names = ("batches", "new tokens", "cached tokens")
         return ", ".join(
             interval(name, axis[0], axis[-1]) for name, axis in zip(names, self.axes, strict=True)
         )
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Return a mask of the passes within the measured range of every axis."""
+        """Return a Boolean mask that is true for passes within the measured range of every axis."""
         inside = [
             (axis[0] <= np.asarray(x)) & (np.asarray(x) <= axis[-1])
             for axis, x in zip(self.axes, (batch, new_tokens, cached_tokens), strict=True)
@@ -185,8 +189,8 @@ class MeasuredPasses(Immutable, PassTime):
     def seconds(
         self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
     ) -> Floats:
-        """Return the interpolated durations of passes, in seconds. Beyond the last point of an
-        axis, the last slope continues; before the first point, the duration is constant.
+        """Return the interpolated durations of passes, in seconds. Before the first point of an
+        axis, the duration is constant. Beyond the last point, it is extrapolated linearly.
         """
         grid = self.grids[which]
         cells, shares = zip(
@@ -223,8 +227,8 @@ class MeasuredPasses(Immutable, PassTime):
 
 
 def _place(axis: Floats, x: Floats) -> tuple[np.ndarray, Floats]:
-    """Return the index of the cell that contains x, and the relative position of x in this cell.
-    The position is above 1 beyond the last point, and 0 before the first point.
+    """Return the index of the interval of `axis` that contains x, and the relative position of x in
+    this interval. The position exceeds 1 beyond the last point, and is 0 before the first point.
     """
     x = np.asarray(x, np.float64)
     if len(axis) == 1:

@@ -1,5 +1,7 @@
-"""Monotone approximations of values on a grid: the least-squares fit, and the closest nondecreasing
-functions below and above the values.
+"""Approximations of values on a grid by functions that do not decrease along any axis.
+
+The module computes the least-squares fit, and the closest nondecreasing functions below and above
+the values.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ CLOSE = 1e-9
 
 
 def isotonic(values: Floats) -> Floats:
-    """Return the least-squares fit that does not decrease along any axis.
+    """Return the least-squares fit to the values that does not decrease along any axis.
 
-    The fit is computed by Dykstra's alternating projections. Each projection is an isotonic
-    regression along one axis (Dykstra and Robertson, 1982).
+    The fit is computed by Dykstra's alternating projections, in which each projection is an
+    isotonic regression along one axis (Dykstra and Robertson, 1982).
     """
     if (majorant(values) == values).all():
         return values
@@ -38,8 +40,8 @@ def isotonic(values: Floats) -> Floats:
 
 
 def majorant(values: Floats) -> Floats:
-    """Return the smallest function that does not decrease along any axis and is nowhere below the
-    values.
+    """Return the smallest array that does not decrease along any axis and is at least `values`
+    everywhere.
     """
     for axis in range(values.ndim):
         values = np.maximum.accumulate(values, axis=axis)
@@ -47,7 +49,7 @@ def majorant(values: Floats) -> Floats:
 
 
 def minorant(values: Floats) -> Floats:
-    """Return the largest function that does not decrease along any axis and is nowhere above the
-    values.
+    """Return the largest array that does not decrease along any axis and is at most `values`
+    everywhere.
     """
     return -np.flip(majorant(np.flip(-values)))

@@ -1,4 +1,4 @@
-"""The base class of pass times, with the duration of a pass, its limits, and the measured range."""
+"""The abstract base class for pass times, which predict the duration of a forward pass."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ Which = Literal["fitted", "lower", "upper"]
 
 
 class PassTime(ABC):
-    """Base class for the duration T of a pass, as a function of the batch size, the new tokens per
-    request and the cached tokens per request. T never decreases in any argument.
+    """Base class for models of the duration of a forward pass.
+
+    The duration is a function of the batch size, the number of new tokens per request and the
+    number of cached tokens per request. It never decreases if any of these numbers increases.
 
     Parameters
     ----------
     notes
-        Notes that are shown to the user.
+        Remarks about the model that are shown to the user.
     """
 
     notes: tuple[str, ...] = ()
@@ -26,32 +28,46 @@ class PassTime(ABC):
     def seconds(
         self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
     ) -> Floats:
-        """Return the durations of passes, in seconds. The arguments are broadcast. Fitted durations
-        lie between the lower and the upper limits.
+        """Return the durations of passes, in seconds.
+
+        Parameters
+        ----------
+        batch
+            Number of requests in each pass. The first three arguments are broadcast.
+        new_tokens
+            Number of new tokens per request.
+        cached_tokens
+            Number of cached tokens per request.
+        which
+            ``"fitted"`` for the predicted durations; ``"lower"`` or ``"upper"`` for their limits.
         """
 
     @abstractmethod
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Return a mask of the passes within the measured range. If the range is unknown, the mask
-        is true for all passes.
+        """Return a Boolean mask that is true for passes within the measured range. If the range is
+        not known, the mask is true for all passes.
         """
 
     @property
     @abstractmethod
     def measured(self) -> str:
-        """Measured range in words, for example "batches 1-4, new tokens 1-32"; empty if unknown."""
+        """Description of the measured range, for example "batches 1-4, new tokens 1-32". The string
+        is empty if the range is not known.
+        """
 
     @property
     @abstractmethod
     def has_limits(self) -> bool:
-        """Whether the coefficients or the measured times have limits, or the misfit is known."""
+        """Whether the lower and upper limits of a duration may differ from the predicted value."""
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Numbers of cached tokens per request in the measured passes; empty if unknown."""
+        """Numbers of cached tokens per request in the measured passes. The tuple is empty if they
+        are not known.
+        """
         return ()
 
 
 def interval(name: str, low: float, high: float) -> str:
-    """Return a text that describes a measured interval in messages."""
+    """Return a string such as "batches 1-4", which describes a measured range in error messages."""
     return f"{name} {low:g}" if low == high else f"{name} {low:g}-{high:g}"

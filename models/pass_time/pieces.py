@@ -1,5 +1,6 @@
-"""The duration of a pass over a batch: the maximum of several pieces, which are affine functions of
-the numbers of sequences, new tokens and cached tokens.
+"""The duration of a pass over a batch as a maximum of affine functions, called pieces.
+
+The variables are the numbers of sequences, new tokens and cached tokens in the batch.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ class Piece(Checked):
     Parameters
     ----------
     overhead_seconds
-        Constant duration of every pass.
+        Constant duration of every pass, in seconds.
     seconds_per_sequence
-        Additional time per sequence.
+        Additional time per sequence, in seconds.
     seconds_per_token
-        Additional time per new token.
+        Additional time per new token, in seconds.
     seconds_per_cached_token
-        Additional time per cached token.
+        Additional time per cached token, in seconds.
     """
 
     overhead_seconds: NonNegative
@@ -49,14 +50,16 @@ PIECE = tuple(Piece.__dataclass_fields__)
 
 @dataclass(frozen=True, eq=False)
 class PassPieces(Custom):
-    """The duration of a pass with b sequences, m new tokens and c cached tokens: the maximum of
-    several pieces o + s_b b + s_m m + s_c c. The JSON form is a list of objects.
+    """The duration of a pass as the maximum of several pieces. The JSON form is a list of objects.
+
+    Each piece is an affine function o + s_b b + s_m m + s_c c of the numbers of sequences b, new
+    tokens m and cached tokens c.
 
     Parameters
     ----------
     rows
-        Coefficients >= 0 of every piece, shape (pieces, 4): overhead, time per sequence, time per
-        new token and time per cached token.
+        Coefficients of every piece in seconds, shape (pieces, 4). The columns contain the overhead,
+        time per sequence, time per new token and time per cached token. All entries are >= 0.
     """
 
     rows: Floats
@@ -77,11 +80,11 @@ class PassPieces(Custom):
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema of the list of objects."""
+        """Return the JSON Schema for the list of objects."""
         return {"type": "array", "minItems": 1, "items": schema(Piece)}
 
     def at(self, sequences: float, new_tokens: float, cached_tokens: float) -> float:
-        """Return the duration of a pass, in seconds.
+        """Return the duration of a pass, in seconds. The arguments are totals over the batch.
 
         Examples
         --------
@@ -91,5 +94,5 @@ class PassPieces(Custom):
         return float((self.rows @ np.array([1.0, sequences, new_tokens, cached_tokens])).max())
 
     def scaled(self, factor: float) -> PassPieces:
-        """Return the pass times of a machine on which every pass takes `factor` times as long."""
+        """Return the pass times on a machine on which every pass takes `factor` times as long."""
         return PassPieces(self.rows * factor)

@@ -1,5 +1,5 @@
-"""Functions that build pass times from JSON-like data: runtimes written by hand, files written by
-fits, and tables of measured passes.
+"""Functions that build pass times from JSON-like data. The data may be a runtime written by hand,
+the output of a fit, or a table of measured passes.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from specopt.models.pass_time.pass_time import PassTime, Which
 from specopt.models.pass_time.staircase import Staircase
 
 MAX_COEFFICIENT = 1e100
-"""Maximum coefficient, in seconds per unit of work, so that the duration of every pass is
+"""Maximum coefficient, in seconds per unit of work. With this limit, the duration of every pass is
 finite.
 """
 
 MIN_SECONDS_PER_TOKEN = 1e-9
-"""Minimum plausible time per token, in seconds. Smaller values are assumed to be per operation."""
+"""Minimum plausible time per token, in seconds. A smaller value is assumed to be the time per
+operation.
+"""
 
 
 def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: bool) -> PassTime:
@@ -36,30 +38,30 @@ def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: 
     The following forms are accepted:
 
     * a linear runtime, ``{"seconds_per_token", "overhead_seconds"}``, or with ``seconds_per_flop``
-      as in serving-latency;
+      as in `serving-latency`;
     * the maximum of several linear runtimes, ``{"pieces": [...]}``;
-    * the estimator used by verification-batch problems;
-    * the output of a fit: ``runtime`` or ``estimator``, with limits, misfit, ranges, contexts and
-      model;
+    * the estimator in `verification-batch` problems;
+    * the output of a fit, which contains ``runtime`` or ``estimator`` and may contain limits,
+      misfit, ranges, contexts and the model;
     * a table of measured passes, ``{"table": {"batch", "new_tokens", "cached_tokens", "seconds",
       "spread"}}``.
 
-    Runtimes may contain the time to read the cache once per request and pass, as
-    ``seconds_per_cached_token``, or as ``seconds_per_kv_byte`` with a model. If
-    ``captured_batches`` is given, a batch runs at the next larger captured size. The times of
-    batches above the largest captured size are multiplied by ``beyond``.
+    Runtimes may contain the time to read the KV cache, which each pass reads once per request. The
+    time is specified as ``seconds_per_cached_token``, or as ``seconds_per_kv_byte`` if the model is
+    known. If the data contains ``captured_batches``, a batch runs at the next larger captured size.
+    The times of batches above the largest captured size are multiplied by ``beyond``.
 
     Parameters
     ----------
     data
-        JSON-like data of the pass time.
+        JSON-like data that specifies the pass time.
     where
         Path of the data, used in error messages.
     decoder
-        Decoder of the model, required for runtimes per operation. A ``model`` in the data takes
-        precedence.
+        Shape of the decoder, required if coefficients are per operation. The field ``model`` in the
+        data takes precedence.
     all_logits
-        Whether logits are needed at every new position, as in verification, or only at the last
+        Whether logits are computed at every new position, as in verification, or only at the last
         position.
 
     Raises
@@ -106,7 +108,7 @@ def _rows(table: PassTable, of: np.ndarray) -> PassTable:
 
 
 def _sizes(data: Mapping[str, Any], where: str) -> Floats | None:
-    """Return the captured batch sizes, or None if they are not given."""
+    """Return the captured batch sizes, or None if the data does not specify any."""
     given = data.get("captured_batches")
     if given is None:
         if "beyond" in data:

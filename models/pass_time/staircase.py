@@ -1,5 +1,5 @@
-"""Pass times of engines with captured graphs. A batch runs at the next larger captured size, so
-pass times form a staircase.
+"""Pass times of engines that capture CUDA graphs for certain batch sizes. A batch runs at the next
+larger captured size, so pass times are a step function of the batch size.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class Staircase(PassTime):
     within
         Pass times of batches up to the largest captured size.
     outside
-        Pass times of larger batches. The result is never below the pass time at the largest
-        captured size.
+        Pass times of larger batches. Values below the pass time at the largest captured size are
+        raised to that time.
     jump
-        Factor by which the times of larger batches are multiplied.
+        Factor by which the values of `outside` are multiplied.
     start
-        Minimum batch size at which `outside` is evaluated. The exact position of the step between
-        the largest captured size and the next larger measured size is unknown.
+        Minimum batch size at which `outside` is evaluated. Batches between the largest captured
+        size and this size are treated as batches of this size.
     """
 
     sizes: Floats
@@ -40,7 +40,7 @@ class Staircase(PassTime):
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Notes on the pass times `within` and `outside`."""
+        """Remarks about `within` and `outside` that are shown to the user."""
         return tuple(dict.fromkeys((*self.within.notes, *self.outside.notes)))
 
     @property
@@ -50,7 +50,7 @@ class Staircase(PassTime):
 
     @property
     def measured(self) -> str:
-        """Measured ranges of `within` and `outside`, used in messages."""
+        """Description of the measured ranges of `within` and `outside`, used in error messages."""
         return " and ".join(
             dict.fromkeys(part.measured for part in (self.within, self.outside) if part.measured)
         )
@@ -64,7 +64,7 @@ class Staircase(PassTime):
         self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
     ) -> Floats:
         """Return the durations of passes, in seconds. Each batch runs at the next larger captured
-        size, or at its own size if there is no larger captured size.
+        size, or at its actual size if there is no larger captured size.
         """
         captured = self.within.seconds(self._captured(batch), new_tokens, cached_tokens, which)
         beyond = self.jump * self.outside.seconds(
@@ -73,8 +73,8 @@ class Staircase(PassTime):
         return np.where(batch > self.sizes[-1], np.maximum(captured, beyond), captured)
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Return a mask that selects the passes whose batch runs at a size within the measured
-        range.
+        """Return a Boolean mask that is true for passes whose batch runs at a size within the
+        measured range.
         """
         return np.where(
             batch > self.sizes[-1],

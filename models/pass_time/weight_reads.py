@@ -1,11 +1,11 @@
-"""The number of bytes of weights that a forward pass reads: all dense weights, and the weights of
-the experts to which the pass's tokens are routed.
+"""The number of bytes of weights that a forward pass reads from memory.
 
-The experts that a pass reads depend on the routing of its tokens. If each of n tokens is routed to
-k of E experts, uniformly and independently, a layer reads E (1 - (1 - k/E)^n) distinct experts on
-average. The number is lower if routing prefers some experts, or if tokens of the same sequence are
-routed similarly. The mean is therefore an upper estimate for engines. The bounds in
-`WeightReads.limits` always hold; they assume at least k and at most min(E, k n) experts.
+A pass reads all dense weights, and the weights of the experts to which its tokens are routed. If
+each of n tokens is routed to k of E experts, uniformly and independently, a layer reads
+E (1 - (1 - k/E)^n) distinct experts on average. The number is lower if routing prefers some
+experts, or if tokens of the same sequence are routed similarly. The mean for uniform routing is
+therefore an upper estimate for real engines. `WeightReads.limits` computes bounds for any routing,
+because a pass reads at least k and at most min(E, k n) experts per layer.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from specopt.models.fields import NonNegative, PositiveInt, check
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertLayers:
-    """Layers whose routed experts all have the same size.
+    """A group of mixture-of-experts layers in which all routed experts have the same size.
 
     Parameters
     ----------
     layers
-        Number of layers.
+        Number of layers in the group.
     experts
         Number E of experts per layer.
     experts_per_token
         Number k of experts to which each token is routed.
     expert_bytes
-        Number of bytes of each expert.
+        Size of each expert in bytes.
 
     Examples
     --------
@@ -53,8 +53,8 @@ class ExpertLayers:
             )
 
     def expected_experts(self, tokens: int) -> float:
-        """Return the mean number of distinct experts per layer to which `tokens` tokens are routed,
-        for uniform routing.
+        """Return the mean number of distinct experts per layer to which `tokens` tokens are routed.
+        Routing is assumed to be uniform and independent.
         """
         integer("tokens", tokens, 0)
         return self.experts * (1 - (1 - self.experts_per_token / self.experts) ** tokens)
@@ -70,16 +70,16 @@ class ExpertLayers:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightReads:
-    """The weights that a forward pass reads from memory.
+    """The sizes of a model's weights, from which the bytes read by a forward pass are computed.
 
     Parameters
     ----------
     dense_bytes
-        Number of bytes that every pass reads: attention, dense and shared networks, norms and the
-        output matrix. Input embeddings are not included, because a pass reads only one row per
+        Number of bytes that every pass reads, for attention, dense and shared networks, norms and
+        the output matrix. Input embeddings are not included, because a pass reads only one row per
         token.
     experts
-        Layers with routed experts.
+        Groups of layers with routed experts.
 
     Examples
     --------
@@ -93,11 +93,11 @@ class WeightReads:
     experts: tuple[ExpertLayers, ...] = ()
 
     def bytes(self, tokens: int) -> float:
-        """Return the mean number of bytes that a pass over `tokens` tokens reads. A verification
-        pass has b (1 + K) tokens.
+        """Return the mean number of bytes of weights that a pass over `tokens` tokens reads.
 
-        The value is exact for dense models. For routed experts, the mean assumes uniform and
-        independent routing.
+        A verification pass over b sequences with K draft tokens each has b (1 + K) tokens. The
+        result is exact for dense models. For routed experts, routing is assumed to be uniform and
+        independent.
         """
         return self.dense_bytes + sum(
             group.layers * group.expert_bytes * group.expected_experts(tokens)
@@ -105,8 +105,8 @@ class WeightReads:
         )
 
     def limits(self, tokens: int) -> tuple[float, float]:
-        """Return the minimum and maximum number of bytes that a pass over `tokens` tokens reads,
-        for any routing.
+        """Return lower and upper bounds on the number of bytes of weights that a pass over `tokens`
+        tokens reads. The bounds hold for any routing.
         """
         fewest = most = self.dense_bytes
         for group in self.experts:

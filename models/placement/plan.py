@@ -1,5 +1,7 @@
-"""Plans for `placement` problems: groups of identical verifier units, and groups of units that
-draft for the verifiers. A *unit* is one machine.
+"""Plan classes for `placement` problems.
+
+A *unit* is one machine. A plan consists of groups of identical units that verify, and groups of
+identical units that draft for the verifiers.
 """
 
 from __future__ import annotations
@@ -27,14 +29,14 @@ PLACES: tuple[Place, ...] = ("none", "beside", "device", "pool")
 
 @dataclass(frozen=True, kw_only=True)
 class Beside(Checked):
-    """A drafter that runs on the verifier's own units.
+    """A drafter that runs on the same units as the verifier.
 
     Parameters
     ----------
     drafter
         Name of the drafter.
     draft_tokens
-        Draft length for all clients of the unit.
+        Draft length for all clients on the unit.
     """
 
     drafter: str
@@ -43,24 +45,25 @@ class Beside(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """The clients of one class on each unit of a group.
+    """The clients of one class that each unit of a group serves, and the source of their drafts.
 
     Parameters
     ----------
     class
-        Name of the class.
+        Name of the client class.
     per_unit
-        Number of clients on each unit.
+        Number of these clients on each unit.
     place
-        Place where drafts are made: "none", "beside" the verifier, "device" or "pool".
+        Where drafts are generated: "beside" the verifier on its unit, on the client's "device", in
+        a draft "pool", or "none" for clients without drafts.
     drafter
-        Name of the drafter; used only if the place is "device".
+        Name of the drafter. It is required if `place` is "device", and not allowed otherwise.
     draft_tokens
-        Draft length; used only if the place is "device" or "pool".
+        Draft length. It is required if `place` is "device" or "pool", and not allowed otherwise.
     overlap
-        Whether the device drafts ahead while the verifier works.
+        Whether the device continues drafting while the verifier processes the previous draft.
     draft_group
-        Index of the draft group; used only if the place is "pool".
+        Index of the draft group. It is required if `place` is "pool", and not allowed otherwise.
     """
 
     class_: str
@@ -88,18 +91,18 @@ class Served:
 
 @dataclass(frozen=True, kw_only=True)
 class UnitGroup:
-    """A group of identical units of one verifier.
+    """A group of units that run the same verifier and serve the same numbers of clients.
 
     Parameters
     ----------
     verifier
         Name of the verifier.
     units
-        Number of units.
+        Number of units in the group.
     beside
-        Drafter that runs on the same units; null if there is none.
+        Drafter that runs on the same units, or None if there is none.
     clients
-        Clients on each unit.
+        Clients that each unit serves.
     """
 
     verifier: str
@@ -125,14 +128,14 @@ class DraftGroup(Checked):
     Parameters
     ----------
     pool
-        Name of the pool.
+        Name of the draft pool.
     drafter
         Name of the drafter.
     units
-        Number of units.
+        Number of units in the group.
     per_unit
-        Number of clients per unit: the number of clients that use the group, divided by `units` and
-        rounded up.
+        Number of clients per unit, which is the number of clients that use the group divided by
+        `units`, rounded up.
     """
 
     pool: str
@@ -143,14 +146,14 @@ class DraftGroup(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlacementPlan(Plan):
-    """Groups of verifier units and groups of drafting units.
+    """A plan that consists of groups of verifying units and groups of drafting units.
 
     Parameters
     ----------
     groups
-        Groups of units that serve clients; if empty, no clients are served.
+        Groups of units that serve clients. If there are none, no clients are served.
     draft_groups
-        Groups of drafting units that draft for the clients in `groups`.
+        Groups of units in draft pools that draft for the clients in `groups`.
     """
 
     groups: Objects[UnitGroup] = required()

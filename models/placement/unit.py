@@ -1,9 +1,9 @@
-"""The judge's model of one verifier unit, which predicts the number of clients in each pass and the
-duration of a client's cycle.
+"""The judge's model of one verifier unit, which predicts batch sizes and the clients' cycle times.
 
-A *unit* is one machine. Its engine batches continuously: a pass starts when the previous pass has
-ended, and includes every waiting client. The duration of a pass, its *period*, follows from this
-rule. The equations are in `docs/kinds/placement.md`.
+A *unit* is one machine. It uses continuous batching: a pass starts when the previous pass has
+ended, and includes every waiting client. A client's *cycle* is the time from the end of one of its
+passes to the end of its next pass. The *period* is the duration of a pass. The equations are in
+`docs/kinds/placement.md`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import numpy as np
 from specopt.models.fields import Floats
 
 EDGE = 1e-12
-"""Relative tolerance. A client that returns within this time after a pass begins still joins the
-pass, and loads and batch sizes this close to 1 count as 1.
+"""Relative tolerance for rounding errors. A client that returns within this tolerance of the start
+of a pass still joins the pass. Loads and batch sizes this close to 1 count as 1.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """The clients of one class on a unit. All of these clients draft in the same way.
+    """A set of identical clients on a unit, which belong to one class and draft in the same way.
 
     Parameters
     ----------
@@ -35,16 +35,18 @@ class Entry:
     context_tokens
         Number of cached tokens per client.
     tokens
-        Mean number L of output tokens per round.
+        Mean number L of output tokens per client and round.
     trips
-        Equally likely values of the sum of the round-trip time and the upload time, in seconds; a
-        single 0 if nothing is sent.
+        Equally likely values of the round-trip time plus the upload time, in seconds. The array is
+        a single 0 if nothing is sent.
     drafting_seconds
-        Time to draft after a rejection; 0 if clients do not wait for drafts.
+        Time to generate a draft after a rejection, in seconds. It is 0 if clients do not wait for
+        drafts.
     ahead_seconds
-        Time to draft ahead, including a guess of the next token.
+        Time to generate a draft ahead during verification, in seconds. It includes a guess of the
+        next token.
     held
-        Probability that the tokens drafted ahead are used; 0 without drafting ahead.
+        Probability that the tokens drafted ahead are used. It is 0 if clients do not draft ahead.
     """
 
     count: int
@@ -57,45 +59,49 @@ class Entry:
     held: float = 0.0
 
     def away_seconds(self, period: float) -> tuple[Floats, Floats]:
-        """Return how long a client is away from the verifier, in seconds, for every trip time.
+        """Return the time from the end of a client's pass until its next draft reaches the unit.
 
-        The first array applies if the tokens drafted ahead are used (a hit), and the second array
-        applies otherwise (a miss).
+        The result is a pair of arrays, in seconds, with one entry per value of `trips`. The first
+        array applies if the tokens drafted ahead are used (a hit), and the second array applies
+        otherwise (a miss).
         """
         hit = self.trips + np.maximum(0.0, self.ahead_seconds - (period + self.trips))
         return hit, self.trips + self.drafting_seconds
 
     def mean_away_seconds(self, period: float) -> float:
-        """Return the mean time for which a client is away from the verifier, in seconds, averaged
-        over all trip times and over hits and misses.
+        """Return the mean of `away_seconds` over all trip times, and over hits and misses, in
+        seconds.
         """
         hit, miss = self.away_seconds(period)
         return self.held * float(hit.mean()) + (1.0 - self.held) * float(miss.mean())
 
     def passes_per_round(self, period: float) -> float:
-        """Return n(t), a client's mean number of passes per round if each pass takes t seconds."""
+        """Return n(t), the mean number of passes during a client's round, if each pass takes t =
+        `period` seconds.
+        """
         hit, miss = (
             np.ceil(away / period * (1.0 - EDGE)).mean() for away in self.away_seconds(period)
         )
         return 1.0 + self.held * float(hit) + (1.0 - self.held) * float(miss)
 
     def device_seconds(self, period: float) -> float:
-        """Return the mean time for which a device drafts in a round, in seconds."""
+        """Return the mean time that a client's device spends drafting in a round, in seconds."""
         lost = np.minimum(self.ahead_seconds, period + self.trips) + self.drafting_seconds
         return self.held * self.ahead_seconds + (1.0 - self.held) * float(lost.mean())
 
 
 @dataclass(frozen=True)
 class Cycles:
-    """The cycles of a unit's clients.
+    """Predicted cycle times of a unit's clients, and the unit's load.
 
     Parameters
     ----------
     seconds
-        Duration of a client's cycle, for every entry.
+        Time from the end of one of a client's passes to the end of its next pass, in seconds, for
+        each set of identical clients.
     periods
-        Duration of a pass, for every entry. If the unit is lightly loaded, this is the duration of
-        a pass that serves a single client of the entry.
+        Duration of a pass in seconds, for each set of identical clients. If the unit is lightly
+        loaded, this is the duration of a pass that serves a single client of the set.
     batch
         Mean number of sequences in a pass.
     busy
@@ -109,22 +115,22 @@ class Cycles:
 
     @property
     def period(self) -> float:
-        """Mean duration of a pass, in seconds."""
+        """Mean duration of a pass in seconds: the mean of `periods`, weighted by 1 / `seconds`."""
         rates = [1.0 / seconds for seconds in self.seconds]
         return sum(p * rate for p, rate in zip(self.periods, rates, strict=True)) / sum(rates)
 
 
 def cycles(entries: list[Entry], pass_seconds: Callable[[float, float, float], float]) -> Cycles:
-    """Return the cycles of a unit's clients.
+    """Predict the cycle times of a unit's clients, and the unit's load.
 
     Parameters
     ----------
     entries
-        Clients that the unit serves, by class.
+        Sets of identical clients that the unit serves.
     pass_seconds
         Function B that maps numbers of sequences, new tokens and cached tokens to the duration of a
-        pass, in seconds. The duration includes prompt processing and any drafting on
-        the verifier's unit.
+        pass, in seconds. The duration includes prompt processing and any drafting on the verifier's
+        unit.
     """
 
     def period(n: list[float]) -> float:

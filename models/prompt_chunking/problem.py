@@ -1,11 +1,11 @@
-"""Prompt chunking: the sizes of the chunks in which a device uploads the hidden states of a long
-prompt (paper 4, HAT, Sec. 3.3).
+"""Prompt chunking: split a long prompt into chunks to minimise the time to first token.
 
-The device holds the first and the last layers of a model, and the cloud holds the layers between
-them. The device uploads the shallow hidden states of its prompt one chunk at a time. The cloud's
-pipeline of P stages processes each chunk in a batch with the tokens of other devices, and returns
-the deep hidden states. While a chunk is uploaded, earlier chunks are processed and downloaded.
-Small chunks allow more overlap, but each chunk requires a message and a batch.
+The model is that of HAT (paper 4, Sec. 3.3). The device holds the first and last layers of a large
+language model, and the cloud holds the layers between them. The device computes the shallow hidden
+states of its prompt and uploads them one chunk at a time. The cloud's pipeline of P stages
+processes each chunk in a batch with tokens from other devices, and returns the deep hidden states.
+While a chunk is uploaded, earlier chunks are processed and downloaded. Small chunks therefore allow
+more overlap, but each chunk requires a message and a batch.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from specopt.models.problem import Evaluation, Plan, Problem
 Download = Literal["all", "last"]
 
 MAX_STAGES_IN_TURN = 32
-"""Maximum number of stages that the judge processes one at a time. For more stages, the judge uses
-a closed form.
+"""Maximum number of pipeline stages that the judge processes one at a time. If there are more
+stages, the judge uses a closed form.
 """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PromptChunkingPlan(Plan):
-    """The number of tokens in each chunk.
+    """A plan that splits a prompt into chunks.
 
     Parameters
     ----------
     chunks
-        Number of tokens in each chunk, in the order of the prompt; the sum must equal the prompt
+        Number of tokens in each chunk, in the order of the prompt. The sum must equal the prompt
         length.
     """
 
@@ -66,8 +66,8 @@ class ChunkTimes:
     arrive
         Arrival time in the cloud.
     stages
-        Start and end on each of the P stages. A wait of type "serial" comes before the start on the
-        first stage.
+        Start and end of the processing on each of the P stages. With wait type "serial", the chunk
+        waits before the processing on the first stage starts.
     download
         Start and end of the download of the deep hidden states.
     """
@@ -81,8 +81,11 @@ class ChunkTimes:
 
 
 class _ChunkEvents(NamedTuple):
-    """The times of one chunk, as in `ChunkTimes`. `start` is when the first stage starts, `busy` is
-    the duration on each stage, and `processed` is when the last stage ends.
+    """Times at which one chunk uses each resource, in seconds since the start of the request.
+
+    `start` is the time at which the first stage starts to process the chunk, `busy` is the duration
+    on each stage, and `processed` is the time at which the last stage ends. All other fields have
+    the same meaning as in `ChunkTimes`.
     """
 
     tokens: int
@@ -96,7 +99,7 @@ class _ChunkEvents(NamedTuple):
 
 
 class _StagesInTurn:
-    """Computes when chunks leave the last of several stages, one stage at a time."""
+    """Pipeline model that visits every stage to compute when each chunk leaves the last stage."""
 
     def __init__(self, stages: int) -> None:
         self.free = [0.0] * stages
@@ -112,15 +115,15 @@ class _StagesInTurn:
 
 
 class _LongestWay:
-    """Computes when chunks leave the last of several stages, by a closed form. All stages must take
-    the same time for a chunk.
+    """Pipeline model that uses a closed form to compute when each chunk leaves the last stage.
 
-    The recursion f_q = max(f_{q-1}, f_q of the previous chunk) + busy describes the longest path
-    through the grid of chunks and stages. A path to chunk k begins at the entry of some chunk j <=
-    k, at f_1(j), and each step moves to the next stage or to the next chunk. The path visits every
-    chunk from j to k, and the longest path passes through the remaining stages with the slowest of
-    these chunks. Its length is f_1(j) + sum of busy over j..k + (stages - 1) x the largest busy of
-    j..k. Chunks j with the same largest value form a group, in which only the latest entry matters.
+    A chunk must take the same time, called `busy`, on every stage. The recursion f_q = max(f_{q-1},
+    f_q of the previous chunk) + busy describes the longest path through the grid of chunks and
+    stages. A path to chunk k begins when some chunk j <= k enters, at f_1(j), and each step moves
+    to the next stage or to the next chunk. The path visits every chunk from j to k, and the longest
+    path passes through the remaining stages with the slowest of these chunks. Its length is f_1(j)
+    + sum of busy over j..k + (stages - 1) x the largest busy in j..k. Chunks j with the same
+    largest value form a group, in which only the latest entry matters.
     """
 
     def __init__(self, stages: int) -> None:
@@ -147,46 +150,46 @@ class _LongestWay:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PromptChunkingProblem(Problem[PromptChunkingPlan]):
-    """Choose the chunk sizes of a prompt to minimise the time to first token (paper 4, Sec. 3.3).
+    """Choose a prompt's chunk sizes to minimise the time to first token (paper 4, Sec. 3.3).
 
     Parameters
     ----------
     prompt_tokens
         Number N of tokens to prefill.
     bytes_per_token
-        Size A of a token's hidden state.
+        Size A of a token's hidden state, in bytes.
     uplink_bytes_per_second
-        Uplink rate beta_up.
+        Uplink rate beta_up, in bytes per second.
     downlink_bytes_per_second
-        Downlink rate beta_down.
+        Downlink rate beta_down, in bytes per second.
     cloud_delay
-        Delay g of a batch as a function of its number of tokens.
+        Delay g of a batch on one GPU, in seconds, as a function of its number of tokens.
     background_tokens
         Number mu of tokens from other devices in each batch.
     pipeline_length
-        Number P of GPUs in the cloud pipeline; a batch of m tokens takes g(m) / P on each stage.
+        Number P of GPUs in the cloud's pipeline. A batch of m tokens takes g(m) / P on each stage.
     local_overhead_seconds
-        Constant a of the device's computation time a + b x for a chunk of x tokens.
+        Constant a in the device's computation time a + b x for a chunk of x tokens, in seconds.
     local_seconds_per_token
-        Slope b of the device's computation time a + b x for a chunk of x tokens.
+        Slope b in the device's computation time a + b x for a chunk of x tokens, in seconds.
     message_overhead_seconds
-        Part of each chunk's upload time that does not depend on the chunk's size.
+        Part of each chunk's upload time that does not depend on the chunk's size, in seconds.
     link_latency_seconds
-        One-way latency of the link, in each direction.
+        One-way latency of the link in seconds, the same in both directions.
     head_seconds
-        Computation time of the device at the end, once per prompt.
+        Computation time of the device's last layers in seconds, once per prompt.
     wait
-        Wait of each chunk for the running batch, w = g(mu) / P. With "serial", the chunk waits at
-        the first stage before processing starts, as assumed in Eq. 3. With "overlap", the wait
-        begins at the chunk's arrival, while the previous chunk is processed. With "none", chunks do
-        not wait.
+        Way in which each chunk waits for the batch that is running, for a time w = g(mu) / P. With
+        "serial", the chunk waits at the first stage before its processing starts, as Eq. 3 assumes.
+        With "overlap", the wait begins at the chunk's arrival and overlaps with the processing of
+        the previous chunk. With "none", chunks do not wait.
     download
         Tokens whose deep hidden states are downloaded: every token ("all") or only the last token
         ("last").
     max_chunks
-        Maximum number of chunks; None means no limit.
+        Maximum number of chunks. None means that there is no limit.
     grid_tokens
-        Granularity of chunk sizes, in tokens: the size of every chunk except the last must be a
+        Granularity of chunk sizes, in tokens. The size of every chunk except the last must be a
         multiple of this number. None allows any size.
 
     Examples
@@ -244,8 +247,8 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
 
     @property
     def chunk_limit(self) -> int:
-        """Maximum number of chunks in any plan, given `max_chunks`, `grid_tokens` and the prompt
-        length.
+        """Maximum number of chunks in any plan. The value follows from `max_chunks`, `grid_tokens`
+        and the prompt length.
         """
         grid = self.grid_tokens or 1
         return min(self.max_chunks or self.prompt_tokens, -(-self.prompt_tokens // grid))
@@ -255,8 +258,9 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     def evaluate(self, plan: PromptChunkingPlan) -> Evaluation:
         """Return a plan's time to first token, in seconds.
 
-        The terms of the evaluation follow the last chunk: the end of its upload, its time in the
-        cloud (including latency and waiting), its download (including latency), and the head.
+        The terms of the evaluation split this time into phases of the last chunk: the time until
+        its upload ends, its time in the cloud (including latency and waiting), its download
+        (including latency), and the computation of the device's last layers.
         """
         for chunk in self._events(plan):
             last = chunk
@@ -277,7 +281,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         Raises
         ------
         InvalidInput
-            If the chunks do not sum to the prompt.
+            If the chunk sizes do not sum to the prompt length.
         """
         f = [0.0] * self.pipeline_length
         times = []
@@ -292,8 +296,8 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         return times
 
     def _events(self, plan: PromptChunkingPlan) -> Iterator[_ChunkEvents]:
-        """Yield the times of each chunk, computed directly from the event model. All stages after
-        the first are handled together.
+        """Simulate a plan and yield the times of each chunk. The stages after the first are
+        represented by one pipeline model.
         """
         self.expect_fit(plan)
         A = self.bytes_per_token
@@ -327,7 +331,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
             )
 
     def violations(self, plan: PromptChunkingPlan) -> list[str]:
-        """Return the violations of `max_chunks` and `grid_tokens`."""
+        """Return messages about violated limits on the number of chunks and on chunk sizes."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if self.max_chunks is not None and len(plan.chunks) > self.max_chunks:

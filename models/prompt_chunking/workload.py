@@ -1,5 +1,6 @@
-"""Workloads of prompts that many devices send to one cloud (paper 4, Sec. 4.1), and the schemes
-that serve these prompts.
+"""Workloads in which many devices send prompts to one cloud, and schemes that serve the requests.
+
+The workloads follow paper 4, Sec. 4.1.
 """
 
 from __future__ import annotations
@@ -38,71 +39,77 @@ from specopt.models.pass_time import CloudDelay
 from specopt.models.workload import Workload
 
 Chunking = Literal["whole", "equation-3", "server", "planned"]
-"""How prompts are split: not at all, by the device with Eq. 3, by the server after the prompt
-arrives in one message, or by a given method.
+"""Ways to split prompts: not at all ("whole"), by the device according to Eq. 3 ("equation-3"), by
+the server after the whole prompt has arrived ("server"), or by a solution method ("planned").
 """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PromptWorkload(Workload):
-    """A workload of requests that arrive as a Poisson process. Every request has a separate device
-    and link.
+    """A workload in which requests arrive according to a Poisson process.
 
-    The model does not include devices that send several requests at a time: no two requests share a
-    link or a draft model.
+    Every request has its own device. The model does not include devices that send several requests
+    at a time, so no two requests share a link or a draft model.
 
     Parameters
     ----------
     requests_per_second
-        Rate of the Poisson process.
+        Rate of the Poisson process, in requests per second.
     prompt_mean_tokens
-        Mean of the lognormal prompt lengths, before rounding and truncation.
+        Mean of the log-normal prompt lengths, before rounding and truncation.
     prompt_std_tokens
-        Standard deviation of the lognormal prompt lengths, before rounding and truncation.
+        Standard deviation of the log-normal prompt lengths, before rounding and truncation.
     most_prompt_tokens
-        Maximum prompt length; longer prompts are truncated.
+        Maximum prompt length. Longer prompts are truncated.
     prompt_tokens
-        Prompt lengths of a trace, from which lengths are drawn; None draws lognormal lengths.
+        Prompt lengths from a trace, from which lengths are sampled. None means that lengths are
+        drawn from a log-normal distribution.
     output_tokens
-        Length of every response, including the first token.
+        Length of every response in tokens, including the first token.
     bytes_per_token
-        Size A of a token's hidden state.
+        Size A of a token's hidden state, in bytes.
     uplink_bytes_per_second
-        Minimum and maximum uplink rate; rates are uniformly distributed.
+        Minimum and maximum uplink rate in bytes per second. Rates are uniformly distributed.
     downlink_bytes_per_second
-        Minimum and maximum downlink rate; rates are uniformly distributed.
+        Minimum and maximum downlink rate in bytes per second. Rates are uniformly distributed.
     draft_seconds
-        Drafting time gamma per token of each type of device; all types are equally frequent.
+        Drafting time gamma per token for each type of device, in seconds. All types are equally
+        frequent.
     cloud_delay
-        Delay g of a batch on one GPU, as a function of its number of tokens.
+        Delay g of a batch on one GPU, in seconds, as a function of its number of tokens.
     pipeline_length
-        Number P of GPUs in the pipeline; a batch takes g/P on each GPU.
+        Number P of GPUs in the pipeline. A batch takes g/P on each GPU.
     background_tokens
-        Number of tokens in every batch in addition to the tokens of the requests.
+        Number of tokens in every batch in addition to the tokens of the simulated requests.
     local_overhead_seconds
-        Constant computation time of the device per chunk, as in `PromptChunkingProblem`; also
-        applies to each round.
+        Constant computation time of the device per chunk and per decoding round, as in
+        `PromptChunkingProblem`.
     local_seconds_per_token
-        Computation time of the device per token, as in `PromptChunkingProblem`; also applies to
-        each round.
+        Computation time of the device per token in a chunk or in a decoding round, as in
+        `PromptChunkingProblem`.
     message_overhead_seconds
-        Overhead of each message, as in `PromptChunkingProblem`; also applies to each round.
+        Overhead of each message, for chunks and for decoding rounds, as in `PromptChunkingProblem`.
     link_latency_seconds
-        One-way latency, as in `PromptChunkingProblem`; also applies to each round.
+        One-way latency of the link, for chunks and for decoding rounds, as in
+        `PromptChunkingProblem`.
     head_seconds
-        Computation time at the end, as in `PromptChunkingProblem`; also applies to each round.
+        Computation time of the device's last layers, per prompt and per decoding round, as in
+        `PromptChunkingProblem`.
     tree_tokens_per_round
-        Mean number of tokens per round with a tree of candidates ("accept length", Table 4).
-    draft_tokens_per_round
-        Mean number of tokens per round with drafts that end at a threshold ("accept length", Table
+        Mean number of tokens per round if drafts are trees of candidates ("accept length", Table
         4).
+    draft_tokens_per_round
+        Mean number of tokens per round if drafts end at a confidence threshold ("accept length",
+        Table 4).
     server_chunk_tokens
-        Token budget of a batch if the server splits prompts.
+        Token budget of a batch if the server splits prompts. Prompts receive the part of the budget
+        that decoding rounds do not use.
 
     Raises
     ------
     InvalidInput
-        If a value is outside its domain, or if a bandwidth is not a minimum followed by a maximum.
+        If a value is outside its domain, or if a pair of rates is not a minimum followed by a
+        maximum.
 
     Examples
     --------
@@ -161,7 +168,9 @@ class PromptWorkload(Workload):
                 )
 
     def lengths(self, count: int, random: np.random.Generator) -> Ints:
-        """Draw `count` random prompt lengths, in tokens."""
+        """Draw `count` random prompt lengths in tokens, from the trace or the log-normal
+        distribution.
+        """
         if self.prompt_tokens is not None:
             return random.choice(self.prompt_tokens, count)
         variance = math.log1p((self.prompt_std_tokens / self.prompt_mean_tokens) ** 2)
@@ -173,22 +182,24 @@ class PromptWorkload(Workload):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rounds:
-    """A probability distribution over types of decoding rounds. Each type has fixed numbers of
-    drafted, sent and gained tokens.
+    """A probability distribution over types of decoding rounds.
+
+    All rounds of a type have the same numbers of drafted, sent and gained tokens. Every field has
+    one entry per type.
 
     Parameters
     ----------
     drafted
-        Number of tokens drafted sequentially, by type of round.
+        Number of tokens that are drafted sequentially.
     sent
-        Number of tokens whose hidden states are sent and enter a batch, by type of round.
+        Number of tokens whose hidden states are sent to the cloud and processed in a batch.
     gained
-        Number of tokens that the response gains, including the verifier's own token, by type of
-        round.
+        Number of tokens that the response gains, including the token that the verifier adds.
     probabilities
         Probability of each type of round.
     hit
-        Probability that parallel drafting has already begun the next draft, by type of round.
+        Probability that parallel drafting has already begun the next draft. None means 0 for every
+        type.
 
     Raises
     ------
@@ -211,12 +222,16 @@ class Rounds:
 
     @property
     def mean_gained(self) -> float:
-        """Mean number of tokens gained per round: the "accept length" of Table 4."""
+        """Mean number of tokens that the response gains per round. Table 4 calls this the "accept
+        length".
+        """
         return float(self.probabilities @ self.gained)
 
     @classmethod
     def one_by_one(cls) -> Rounds:
-        """Return the rounds of the U-shape scheme, which gain one token each and have no drafts."""
+        """Return the rounds of the U-shape scheme. Each round gains one token, and there are no
+        drafts.
+        """
         return cls(
             drafted=np.zeros(1, int),
             sent=np.ones(1, int),
@@ -226,16 +241,15 @@ class Rounds:
 
     @classmethod
     def tree(cls, sent: int, mean_gained: float, max_gained: int = 5) -> Rounds:
-        """Return rounds that send a tree of `sent` tokens. Each round gains 1 to `max_gained`
-        tokens, and `mean_gained` tokens on average.
+        """Return rounds in which the device sends a tree of `sent` candidate tokens.
 
-        The gains follow a truncated geometric distribution, which is determined by its mean.
-        Drafting with the heads is assumed to take no time.
+        Each round gains from 1 to `max_gained` tokens. The gains follow a truncated geometric
+        distribution with mean `mean_gained`. Drafting with draft heads is assumed to take no time.
 
         Raises
         ------
         InvalidInput
-            If the mean is not above 1 and below the middle of the range.
+            If `mean_gained` is not greater than 1 and less than (1 + `max_gained`) / 2.
         """
         if not 1.0 < mean_gained < 0.5 * (1 + max_gained):
             raise InvalidInput(
@@ -266,18 +280,17 @@ class Rounds:
         max_drafted: int = 8,
         candidates: float = 0.6,
     ) -> Rounds:
-        """Return rounds whose drafts end at the first token below a confidence threshold and that
-        have a given accept length.
+        """Return rounds in which drafts end at the first token below a confidence threshold.
 
         Tokens above the threshold are accepted with a common probability a. The last token is below
-        the threshold and is accepted with the lower probability (1 - stop) a. The mean gain
-        determines a.
+        the threshold and is accepted with the lower probability (1 - stop) a. The value of a is
+        determined by `mean_gained`.
 
         Parameters
         ----------
         mean_gained
-            Mean number of tokens per round, including the verifier's own token: the accept length
-            of Table 4.
+            Mean number of tokens that the response gains per round, including the token that the
+            verifier adds. Table 4 calls this the accept length.
         stop
             Probability that a token is below the threshold.
         max_drafted
@@ -289,7 +302,7 @@ class Rounds:
         Raises
         ------
         InvalidInput
-            If no acceptance probability yields this mean, or if a value is outside its domain.
+            If no acceptance probability yields `mean_gained`, or if a value is outside its domain.
         """
         mean_gained = number("mean_gained", mean_gained, above=1)
         stop = number("stop", stop, above=0, below=1)
@@ -309,23 +322,24 @@ class Rounds:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scheme(Checked):
-    """The scheme that a framework uses to serve requests.
+    """A serving scheme, which determines how prompts are split and how responses are decoded.
 
     Parameters
     ----------
     name
-        Name in tables and legends.
+        Name of the scheme in tables and legends.
     chunking
-        Way in which prompts are split: "whole", "equation-3", "server" or "planned".
+        Way to split prompts: "whole", "equation-3", "server" or "planned".
     rounds
-        Rounds of decoding.
+        Distribution of decoding rounds.
     server_chunk_tokens
-        Maximum number of prompt and round tokens in a batch, with chunking "server". Rounds always
-        take precedence over prompts.
+        Token budget of a batch if the server splits prompts. A batch contains all waiting decoding
+        rounds, and prompts receive the rest of the budget, but at least one token.
     parallel_drafting
         Whether devices continue drafting while they wait for the cloud.
     parallel_steps
-        Number of parallel drafting steps; None means the number computed by Eq. 6.
+        Number of drafting steps while a device waits for the cloud. None means that Eq. 6
+        determines the number.
     parallel_cost
         Ratio of the duration of a parallel drafting step, which extends several candidates, to the
         duration of an ordinary step.
@@ -346,7 +360,9 @@ class Scheme(Checked):
 
 
 def _threshold(rate: float, stop: float, max_drafted: int, candidates: float) -> Rounds:
-    """Return the rounds for a given acceptance probability of tokens above the threshold."""
+    """Return the rounds of `Rounds.threshold` if tokens above the threshold are accepted with
+    probability `rate`.
+    """
     rows = []
     for length in range(1, max_drafted + 1):
         stops = 1.0 if length == max_drafted else stop

@@ -1,18 +1,18 @@
-"""Serving latency: batches, pipeline order, speculation length and bandwidth shares (paper 1,
-problem (24)).
+"""Serving latency: choose batches, their order, the speculation length and bandwidth shares.
 
-K tasks upload their inputs over a shared uplink. In every decoding step, their batches then run
-through a two-stage pipeline: the draft model drafts l tokens for a batch while the verify model
-verifies the previous batch. The objective is T_inf + T_com (Eq. 23): the sum over decoding steps of
-the pipeline's makespan, plus the time until the last input has arrived.
+This is problem (24) of paper 1. K tasks upload their inputs over a shared uplink. In every decoding
+step, their batches then run through a two-stage pipeline: the draft model drafts l tokens for a
+batch while the verify model verifies the previous batch. The objective is T_inf + T_com (Eq. 23):
+the sum over decoding steps of the pipeline's makespan, plus the time until the last input has
+arrived.
 
 The judge (`evaluate`, `violations`) implements the equations with arrays over the decoding steps.
-The only code that the judge shares with the solvers is the primitives of Eq. 7-17.
+The judge and the solvers share only the code for Eq. 7-17.
 
 A batch stays together until its slowest task has finished. Tasks with different acceptance rates
-gain different numbers L_k of tokens per step. The batch then takes max_k ceil(Q_k / L_k) steps or,
-if `rounds` is "slowest", the expected number of steps of its slowest task, rounded up. Before step
-n, the batch has reached a length of max_k (I_k + (n - 1) L_k) tokens.
+gain different numbers L_k of tokens per step. The batch then takes max_k ceil(Q_k / L_k) steps. If
+`rounds` is "slowest", it instead takes the expected number of steps of its slowest task, rounded
+up. Before step n, the batch has reached a length of max_k (I_k + (n - 1) L_k) tokens.
 """
 
 from __future__ import annotations
@@ -49,28 +49,28 @@ from specopt.models.serving_data import (
 )
 
 MAX_COUNTED_TOKENS = 10_000
-"""Maximum number of output tokens for which the distribution of a response's rounds is computed."""
+"""Maximum output length for which the distribution of a response's number of rounds is computed."""
 
 ENTRIES_AT_ONCE = 1 << 15
-"""Number of batches times decoding steps that the judge processes together. They fit into a
-processor's cache.
+"""Maximum number of entries in the judge's arrays, which have one row per batch or sample and one
+column per decoding step. Arrays of this size fit in the processor's cache.
 """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingLatencyPlan(ServingPlan):
-    """The batches, the speculation length and the bandwidth shares.
+    """A plan that consists of batches, a speculation length and bandwidth shares.
 
     Parameters
     ----------
     batches
-        Task indices (from 0) of each batch, in pipeline order.
+        Lists of task indices, counted from 0, one list per batch, in pipeline order.
     speculation_length
-        Number l of draft tokens per decoding step; 0 for autoregressive decoding.
+        Number l of draft tokens per decoding step; 0 means autoregressive decoding.
     bandwidth_share
         Share w_k of the uplink bandwidth that each task receives.
     mechanism
-        Chosen mechanism; used only for problems that leave the choice open.
+        Mechanism that the plan chooses. It is used only if the problem leaves the choice open.
     """
 
     bandwidth_share: TaskShares = required()
@@ -84,18 +84,18 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
     Parameters
     ----------
     input_tokens
-        Prompt length I_k of each task.
+        Prompt length I_k of each task, in tokens.
     output_tokens
-        Output length O_k of each task.
+        Output length O_k of each task, in tokens.
     snr
-        Linear signal-to-noise ratio of each task's uplink.
+        Signal-to-noise ratio of each task's uplink on a linear scale.
     bandwidth_hz
-        Uplink bandwidth B_w shared by all tasks.
+        Uplink bandwidth B_w in hertz, shared by all tasks.
     embedding_bits_per_token
-        Number lambda of bits sent per input token; None means 16 times the sum of the hidden sizes
-        of the models in use.
+        Number lambda of bits sent per input token. None means 16 times the sum of the hidden sizes
+        of all models that the mechanism uses.
     draft
-        Shape of the draft model; None is allowed for autoregressive decoding.
+        Shape of the draft model. None is allowed for autoregressive decoding.
     verify
         Shape of the verify model.
     draft_runtime
@@ -105,10 +105,10 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         Runtime of one forward pass of the verify model: linear, piecewise linear, or a table of
         measured passes.
     draft_memory_bytes
-        Memory for the draft model's weights and the KV cache of one batch.
+        Memory for the draft model's weights and the KV cache of one batch, in bytes.
     verify_memory_bytes
-        Memory for the verify model's weights and the KV cache of one batch; None means unlimited
-        memory.
+        Memory for the verify model's weights and the KV cache of one batch, in bytes. None means
+        that the memory is unlimited.
     acceptance_rate
         Probability alpha that a draft token is accepted: one number, or one for each task.
     max_speculation_length
@@ -120,13 +120,13 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
     output_samples
         Equally likely samples of the output lengths, one row per sample.
     max_output_tokens
-        Maximum output length O_max; None means the largest output length.
+        Maximum output length O_max. None means the largest output length.
     mechanism
-        Mechanism: "pipelined", "sequential", "autoregressive", or "any" to let the plan choose.
+        Mechanism: "pipelined", "sequential" or "autoregressive"; "any" lets the plan choose.
     rounds
-        Number of decoding steps of a batch. "mean" uses Eq. 8. "slowest" uses the expected maximum
-        of the tasks' independent numbers of rounds, rounded up, and requires conservative or known
-        output lengths.
+        Rule for the number of decoding steps of a batch. "mean" uses Eq. 8. "slowest" uses the
+        expected maximum of the tasks' independent numbers of rounds, rounded up. This rule requires
+        conservative or known output lengths.
 
     Examples
     --------
@@ -182,8 +182,8 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         Raises
         ------
         InvalidInput
-            If a field is unknown, missing, of the wrong type or outside its domain, or if the data
-            has the field `batching`.
+            If a field is unknown, missing, of the wrong type or outside its domain. If the unknown
+            field is `batching`, the message suggests the kind `continuous-serving`.
         """
         if isinstance(data, Mapping) and "batching" in data:
             raise InvalidInput(
@@ -207,7 +207,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         )
 
     def violations(self, plan: ServingLatencyPlan) -> list[str]:
-        """Return the violations of constraints (24a)-(24g)."""
+        """Return messages about the constraints (24a)-(24g) that the plan violates."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if found:
@@ -216,7 +216,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         return found + memory_violations(self, plan)  # (24b)
 
     def batch_defects(self, plan: ServingLatencyPlan) -> list[str]:
-        """Return the reasons why the batches are not valid for this problem."""
+        """Return the reasons why a plan's batches are not valid for this problem."""
         found = [] if plan.batches else ["batches: expected at least one, got none"]
         for position, batch in enumerate(plan.batches):
             where = f"batches[{position}]: expected"
@@ -237,19 +237,18 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
 
 
 class StaticBatch:
-    """A batch of a plan: its size, its number of steps, and the length that it has reached before
-    each step.
+    """A batch whose tasks do not change, with its size, step count and length before each step.
 
     Parameters
     ----------
     members
         Indices of the tasks in the batch.
     inputs
-        Prompt length I_k of each task of the problem, shape (K,).
+        Prompt length I_k of each task in the problem, shape (K,).
     outputs
-        Output length Q_k of each task in every sample, shape (S, K).
+        Output length Q_k of each task in the problem for every sample, shape (S, K).
     tokens
-        Number L_k of tokens that each task gains per step, shape (K,).
+        Number L_k of tokens that each task in the problem gains per step, shape (K,).
     """
 
     def __init__(
@@ -270,7 +269,9 @@ class StaticBatch:
         self.steps = all_decoding_steps(most, self.rates).max(axis=1)  # in every sample
 
     def reached(self, n: Floats) -> Floats:
-        """Return the length of the batch's longest task before each of the steps n, in tokens."""
+        """Return the length of the batch's longest task before each step, in tokens. `n` contains
+        the numbers of the steps, counted from 1.
+        """
         found: Floats = (self.inputs[:, None] + (n - 1) * self.rates[:, None]).max(axis=0)
         return found
 
@@ -278,7 +279,9 @@ class StaticBatch:
 def static_batches(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
 ) -> list[StaticBatch]:
-    """Return the batches of a plan. `outputs` contains the output lengths Q_k, shape (S, K)."""
+    """Return a plan's batches as `StaticBatch` objects. `outputs` contains the output lengths Q_k
+    for every sample, shape (S, K).
+    """
     length = plan.speculation_length
     tokens = problem.tokens_per_step(length)
     found = [StaticBatch(batch, problem.input_tokens, outputs, tokens) for batch in plan.batches]
@@ -293,8 +296,8 @@ def static_batches(
 
 
 def play(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints) -> Floats:
-    """Return a plan's T_inf (Eq. 22), in seconds, for each row of `outputs`, which contains output
-    lengths and has shape (S, K).
+    """Return a plan's inference time T_inf in seconds for every sample, shape (S,) (Eq. 22).
+    `outputs` contains the output lengths of all tasks for every sample, shape (S, K).
     """
     mechanism = problem.mechanism_of(plan)
     length = plan.speculation_length
@@ -324,8 +327,10 @@ def play(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
 
 
 def memory_violations(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[str]:
-    """Return a sentence for each batch that needs more memory than is available to a model
-    (Eq. 9-10), for the worst sample of output lengths.
+    """Return a message for each batch that does not fit in the draft or verify model's memory.
+
+    The memory follows from Eq. 9-10. Every task is assumed to have its maximum output length over
+    all samples.
     """
     found = []
     outputs = np.max(problem.scenarios, axis=0)

@@ -1,7 +1,6 @@
-"""The draft and verify times of each batch in one decoding step, used in pictures and tables.
+"""Start and end times of drafting and verifying in one decoding step, for charts and tables.
 
-The times are computed by Eq. 13-20 of paper 1 with the primitives of `specopt.models`. The judge
-does not use this module.
+The times follow Eq. 13-20 of paper 1. The judge does not use this module.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ class Slot:
     Parameters
     ----------
     batch
-        Index of the batch in the plan, from 0.
+        Index of the batch in the plan, counted from 0.
     tasks
         Number of tasks in the batch.
     draft
-        Start and end of drafting; None for autoregressive decoding.
+        Start and end of drafting, or None for autoregressive decoding.
     verify
         Start and end of verification.
     """
@@ -42,7 +41,7 @@ class Slot:
 
 
 def steps_per_batch(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[int]:
-    """Return the number of decoding steps that each batch takes (Eq. 8)."""
+    """Return the number of decoding steps until each batch finishes (Eq. 8)."""
     return [
         int(batch.steps[0])
         for batch in static_batches(problem, plan, problem.planned_output_tokens[None])
@@ -52,8 +51,8 @@ def steps_per_batch(problem: ServingLatencyProblem, plan: ServingLatencyPlan) ->
 def step_schedule(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int
 ) -> list[Slot]:
-    """Return the draft and verify times of all batches that are still running in a decoding step.
-    Step 1 is the prefill.
+    """Return the draft and verify times of all batches that have not finished before a decoding
+    step. Steps are counted from 1, and step 1 is the prefill.
 
     Raises
     ------
@@ -88,7 +87,9 @@ def step_schedule(
 def stage_seconds(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, batch: tuple[int, ...], step: int
 ) -> tuple[float, float]:
-    """Return a batch's draft time and verify time in a step, in seconds (Eq. 13, 14, 18, 19)."""
+    """Return the durations of a batch's draft stage and verify stage in a decoding step, in seconds
+    (Eq. 13, 14, 18, 19).
+    """
     length = plan.speculation_length
     tokens = problem.tokens_per_step(length)[list(batch)]
     reached = np.array([(problem.input_tokens[list(batch)] + (step - 1) * tokens).max()])

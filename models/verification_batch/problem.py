@@ -1,10 +1,9 @@
-"""Verification batching: which requests the verifier processes next, given deadlines and limited
-memory (paper 2).
+"""Verification batching: choose the requests that a verifier processes next (paper 2).
 
-The problem covers one dispatch epoch t_k of problem (13)-(15): choose the batch with the most
-expected verified tokens. The batch must fit in the memory M(t_k) and finish by the deadlines of all
-its requests. If a request would miss its deadline even when verified alone, that is, if
-c + w_i > d_i - now, no feasible batch contains the request, regardless of its value.
+The problem is one dispatch epoch t_k of problem (13)-(15). The objective is to maximise the
+expected number of verified tokens in the batch. The batch must fit in the memory M(t_k) and finish
+by the deadlines of all its requests. If a request would miss its deadline even when verified alone,
+that is, if c + w_i > d_i - now, no feasible batch contains the request.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ Counts = Given[Annotated[Ints, Column(NonNegativeInt, minimum_size=0)], IntsLike
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VerificationBatchPlan(Plan):
-    """The requests that are verified together.
+    """A batch of requests that are verified together.
 
     Parameters
     ----------
     batch
-        Indices of the requests; may be empty.
+        Indices of the requests. The batch may be empty.
     """
 
     batch: Counts = required()
@@ -49,33 +48,33 @@ class VerificationBatchPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VerificationBatchProblem(Problem[VerificationBatchPlan]):
-    """Maximise the expected number of verified tokens in the next batch (paper 2, Eq. 13-15 at one
-    epoch).
+    """Maximise the expected number of verified tokens in the next batch.
 
-    Requests are listed in order of arrival; the list may be empty.
+    The problem is one epoch of Eq. 13-15 in paper 2. Requests are listed in order of arrival. The
+    list may be empty.
 
     Parameters
     ----------
     now_seconds
-        Time t_k at which the batch starts.
+        Time t_k at which the batch starts, in seconds on any clock.
     memory_bytes
-        Free memory M(t_k) of the verifier.
+        Free memory M(t_k) of the verifier, in bytes.
     expected_tokens
         Expected number of tokens gained by verifying each request (Eq. 5).
     new_tokens
-        Number L_new of tokens to compute for each request.
+        Number L_new of tokens that the verifier must compute for each request.
     cached_tokens
-        Number L_cached of tokens to read for each request.
+        Number L_cached of tokens that the verifier must read from the KV cache for each request.
     request_memory_bytes
-        Memory required by each request.
+        Memory required by each request, in bytes.
     deadline_seconds
-        Time by which each request's batch must be finished (Eq. 12), on the same clock as
-        `now_seconds`.
+        Deadline of each request, in seconds on the same clock as `now_seconds`. A batch must finish
+        by the deadlines of all its requests (Eq. 12).
     estimator
-        Estimator of a batch's duration (Eq. 18-19).
+        Estimator for a batch's duration (Eq. 18-19).
     guard_seconds
-        Guard time delta of Eq. 17. Algorithm 1 uses the guard time; feasibility does not depend on
-        the guard time.
+        Guard time delta of Eq. 17, in seconds. Only Algorithm 1 uses it. Feasibility does not
+        depend on it.
 
     Examples
     --------
@@ -141,10 +140,10 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
     # ------------------------------------------------------------------ the judge
 
     def evaluate(self, plan: VerificationBatchPlan) -> Evaluation:
-        """Return the batch's expected number of verified tokens (the summand of Eq. 13).
+        """Return the batch's expected number of verified tokens, which is the summand in Eq. 13.
 
-        The terms of the evaluation separate cold requests, which have no cached tokens, from warm
-        requests.
+        The evaluation reports two terms: the tokens of cold requests, which have no cached tokens,
+        and the tokens of warm requests.
         """
         self.expect_fit(plan)
         cold, warm = 0.0, 0.0
@@ -156,8 +155,8 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         return Evaluation(cold + warm, {"cold_tokens": cold, "warm_tokens": warm})
 
     def violations(self, plan: VerificationBatchPlan) -> list[str]:
-        """Return the violations of the memory limit (Eq. 14) and of the requests' deadlines (Eq.
-        15).
+        """Return messages about violations of the memory limit (Eq. 14) and the requests' deadlines
+        (Eq. 15).
         """
         self.expect_plan(plan)
         found = self._defects(plan)

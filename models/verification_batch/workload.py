@@ -1,5 +1,6 @@
-"""Workloads for simulations in which devices draft responses and share one verifier (paper 2, Sec.
-5).
+"""Workloads for simulations in which many devices draft responses and share one verifier.
+
+The workloads follow paper 2, Sec. 5.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from specopt.models.workload import Workload
 
 @dataclass(frozen=True, kw_only=True)
 class DraftPredictor(Checked):
-    """A predictor with fixed error probabilities. After each token, the predictor decides whether a
-    device continues drafting (Sec. 4.1).
+    """A rejection predictor with fixed error probabilities (Sec. 4.1). After each draft token, the
+    predictor decides whether the device continues drafting.
 
     Parameters
     ----------
@@ -51,63 +52,63 @@ class DraftPredictor(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VerificationWorkload(Workload):
-    """The demand that devices place on one verifier. The number of devices and the policy are not
-    part of the workload.
+    """A workload of devices that draft responses and share one verifier.
 
     A device waits for a think time and then starts a response. Until the response is complete, the
     device drafts and sends one window of tokens at a time. The device's class determines the
-    required speed of the response, from start to end.
+    required mean speed of each response. The number of devices and the policy are parameters of the
+    simulation, not of the workload.
 
     Parameters
     ----------
     class_speeds
-        Required speed tau of every class, in tokens per second.
+        Required speed tau of responses in each class, in tokens per second.
     class_shares
-        Share of the devices that belong to each class; the shares sum to 1.
+        Share of devices in each class. The shares sum to 1.
     estimator
-        Estimator of a batch's duration (Eq. 18-19).
+        Estimator for a batch's duration (Eq. 18-19).
     acceptance_rates
-        Probability, for each position in the window, that a token is accepted, given that all its
+        Probability that the token at each position in the window is accepted, given that all its
         predecessors were accepted. The number of entries is the window length K.
     prompt_median_tokens
-        Median of the lognormal prompt lengths.
+        Median of the log-normal prompt lengths.
     prompt_sigma
-        Sigma of the lognormal prompt lengths.
+        Standard deviation of the logarithm of the prompt lengths.
     response_median_tokens
-        Median of the lognormal response lengths.
+        Median of the log-normal response lengths.
     response_sigma
-        Sigma of the lognormal response lengths.
+        Standard deviation of the logarithm of the response lengths.
     most_prompt_tokens
-        Maximum prompt length; longer prompts are truncated.
+        Maximum prompt length. Longer prompts are truncated.
     most_response_tokens
-        Maximum response length; longer responses are truncated.
+        Maximum response length. Longer responses are truncated.
     draft_tokens_per_second
-        Drafting speed of each device.
+        Drafting speed of each device, in tokens per second.
     uplink_seconds
-        Network delay to the verifier.
+        Network delay from a device to the verifier, in seconds.
     downlink_seconds
-        Network delay from the verifier.
+        Network delay from the verifier to a device, in seconds.
     jitter_seconds
-        Mean of an exponentially distributed delay that is added to each network delay.
+        Mean of an exponentially distributed delay that is added to each network delay, in seconds.
     think_seconds
-        Mean of the exponentially distributed think time between consecutive responses.
+        Mean of the exponentially distributed think time between consecutive responses, in seconds.
     prefix_cache
-        Whether the verifier keeps the keys and values of a response between its verifications.
+        Whether the verifier keeps the KV cache of a response between its verifications.
     kv_bytes_per_token
-        Size of the KV cache per token.
+        Size of the KV cache per token, in bytes.
     batch_memory_bytes
-        Memory M available to a batch (Eq. 14); None means unlimited memory.
+        Memory M available to a batch in bytes (Eq. 14). None means that the memory is unlimited.
     cache_memory_bytes
-        Memory of the prefix cache, which evicts the least recently used entries; None means
-        unlimited memory.
+        Size of the prefix cache in bytes. The least recently used entries are evicted. None means
+        that the size is unlimited.
     guard_seconds
-        Guard time delta of Eq. 17.
+        Guard time delta of Eq. 17, in seconds.
     time_noise
-        Relative standard deviation of a batch's actual duration around the estimated duration; the
-        noise is lognormal.
+        Relative standard deviation of a batch's actual duration. The noise is log-normal and
+        multiplies the estimated duration.
     predictor
-        Predictor whose first predicted rejection stops drafting; None means that the whole window
-        is drafted and sent.
+        Predictor that stops drafting at the first token that it expects to be rejected. None means
+        that the whole window is drafted and sent.
 
     Raises
     ------
@@ -188,16 +189,16 @@ class VerificationWorkload(Workload):
 
     @property
     def window(self) -> int:
-        """Number K of draft tokens per window."""
+        """Maximum number K of draft tokens that a device sends at a time."""
         return len(self.acceptance_rates)
 
     @property
     def expected_tokens(self) -> Floats:
-        """Expected number of tokens gained by a verification, including the verifier's own token,
-        for each number of sent tokens from 0 to K.
+        """Expected number of tokens gained by verifying 0, 1, ..., K draft tokens.
 
-        With a predictor, the expectation is conditional on the predictor's decisions, by Bayes'
-        rule over the position of the first rejection.
+        The numbers include the token that the verifier adds. If there is a predictor, the
+        expectation is conditional on its decisions and is computed by Bayes' rule from the
+        distribution of the position of the first rejection.
         """
         rates = self.acceptance_rates
         window = self.window

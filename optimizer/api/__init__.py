@@ -1,1 +1,1 @@
-"""The Python interface, on which the commands are built."""
+"""The Python interface of specopt. The command line is built on this interface."""

@@ -1,5 +1,5 @@
-"""Parsing of `name=value` pairs from the command line, which set method options, parameters of
-problem families, and problem fields.
+"""Parsing of `name=value` pairs from the command line. The pairs set the options of methods, the
+parameters of problem families, and the fields of problems.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ P = TypeVar("P", bound=Problem)
 
 
 def pairs_of(values: Sequence[str], option: str) -> dict[str, str]:
-    """Parse texts of the form `name=value` into a dictionary, in the given order.
+    """Parse strings of the form `name=value` into a dictionary that keeps their order.
 
     Raises
     ------
     InvalidInput
-        If a text has no name or no equals sign, or a name occurs twice.
+        If a string has no name or no equals sign, or if a name occurs twice.
     """
     pairs: dict[str, str] = {}
     for value in values:
@@ -45,13 +45,13 @@ def pairs_of(values: Sequence[str], option: str) -> dict[str, str]:
 def method_of(
     problem: Problem, name: str | None, values: Sequence[str], memory_limit: float = MEMORY_LIMIT
 ) -> Method:
-    """Return the named method with the given options; None selects the default method.
+    """Return the method with a given name and options. The name None selects the default method.
 
     Raises
     ------
     InvalidInput
-        If the method has no such option, or the value has the wrong type. The message lists the
-        method's options.
+        If the method does not have one of the options, or if the value of an option has the wrong
+        type. The message lists the options of the method.
     Unsupported
         If the method does not exist or cannot solve the problem.
     """
@@ -80,12 +80,12 @@ def _typed_pairs(
 
 
 def parameters_of(family: str, values: Sequence[str]) -> dict[str, Any]:
-    """Parse parameters of a problem family, converting each value to the type of its default.
+    """Parse parameters of a problem family. Each value is converted to the type of its default.
 
     Raises
     ------
     InvalidInput
-        If the family or parameter does not exist, or the value has the wrong type.
+        If the family or a parameter does not exist, or if a value has the wrong type.
     """
     defaults = dict(known_family("KIND/FAMILY", family).defaults)
     defaults.pop("seed", None)
@@ -98,13 +98,13 @@ def parameters_of(family: str, values: Sequence[str]) -> dict[str, Any]:
 def with_fields(problem: Problem, values: Sequence[str]) -> Problem:
     """Return a copy of a problem with some fields replaced.
 
-    A value is parsed as JSON if possible, and is otherwise used as text. Dots in a field name
-    separate the levels of nested fields.
+    Each value is parsed as JSON. A value that is not valid JSON is used as a string. Dots in a
+    field name separate the levels of nested fields.
 
     Raises
     ------
     InvalidInput
-        If a path does not exist, or the problem rejects the value.
+        If a field does not exist, or if the problem rejects the new value.
     """
     for path, text in pairs_of(values, "--set").items():
         problem = with_field(problem, path, json_or_text(text), "--set ")
@@ -112,7 +112,7 @@ def with_fields(problem: Problem, values: Sequence[str]) -> Problem:
 
 
 def json_or_text(text: str) -> Any:
-    """Parse a text as JSON; return the text itself if it is not valid JSON."""
+    """Parse a string as JSON. Return the string unchanged if it is not valid JSON."""
     try:
         return json.loads(text, parse_constant=str)
     except ValueError:
@@ -122,14 +122,14 @@ def json_or_text(text: str) -> Any:
 def with_field(problem: P, path: str, value: Any, where: str = "") -> P:
     """Return a copy of a problem with one field replaced.
 
-    Dots in a path separate the levels of nested fields. A name applied to a list changes that
-    field in all entries of the list.
+    Dots in `path` separate the levels of nested fields. If a level is a list, an integer in the
+    path selects one entry, and any other name is applied to every entry.
 
     Raises
     ------
     InvalidInput
-        If the path does not exist, or the problem rejects the value. The message begins with
-        `where`.
+        If the path does not exist, or if the problem rejects the value. The error message begins
+        with `where`.
     """
     if not isinstance(path, str):
         raise InvalidInput(f"field: expected the name of a field, got {describe(path)}")
@@ -159,7 +159,9 @@ def _assign(place: Any, steps: Sequence[str], value: Any, where: str) -> None:
 
 
 def typed(name: str, hint: Any, text: str) -> Any:
-    """Convert a string to a given type: bool, int, float, str, a Literal, or a union with None.
+    """Convert a string to the type given by an annotation.
+
+    The type is bool, int, float, str, a Literal, or a union of such a type with None.
 
     Raises
     ------

@@ -1,6 +1,7 @@
-"""Checks of a result's claims against its numbers, and the wording of its certificate.
+"""Consistency checks for results that are read from files, and the wording of their certificates.
 
-Claims are checked because result files can be edited.
+A result file can be edited by hand. Its claims (status, bound and gap) are therefore checked
+against its numbers.
 """
 
 from __future__ import annotations
@@ -18,29 +19,32 @@ from specopt.models.result import Result, Status, Termination
 from specopt.solvers.method import Method
 
 CLOSE = 1e-6
-"""Relative distance between bound and objective below which they count as close. A claimed gap
-up to this value is used only if they are close; see `without_refuted_claims`.
+"""Relative tolerance within which a bound and an objective count as close.
+
+A claimed gap below this tolerance is used only if bound and objective are in fact close; see
+`without_refuted_claims`.
 """
 
 
 def without_refuted_claims(
     result: Result, problem: Problem | None = None, report: Report | None = None
 ) -> tuple[Result, list[str]]:
-    """Return a result without the claims that its numbers refute, and a list of these claims.
+    """Remove claims that are refuted by the numbers in the same result.
 
-    Status, bound and gap of the returned result follow from the numbers of the given result.
+    Return the corrected result and a list of sentences, one per refuted claim. The status, the
+    bound and the gap of the corrected result follow from its objective and the claimed bound.
 
     Parameters
     ----------
     result
         Result as read from a file.
     problem
-        Problem of the result; None if unknown. If the gap depends on the data of an unknown
-        problem, the claimed gap is used. The exception is a claimed gap close to 0 although bound
-        and objective are not close.
+        Problem of the result; None if unknown. If the problem is unknown and its data are needed
+        to compute the gap, the claimed gap is used. A claimed gap close to 0 is nevertheless
+        dropped if bound and objective are not close.
     report
-        The judge's report on the plan. Its objective replaces the claimed objective; without a
-        report, the claimed objective is used.
+        The judge's report on the plan. The objective in the report replaces the claimed objective.
+        If the report is None, the claimed objective is used.
     """
     kind = problem_type(result.kind)
     if result.plan is None:
@@ -88,7 +92,9 @@ def method_of_result(result: Result) -> type[Method] | None:
 
 
 def every_plan_has(kind: type[Problem], scale: Sequence[float] = ()) -> str:
-    """Return the phrase that precedes a bound on the objective of every plan of a kind.
+    """Return the phrase that introduces a bound on the objective of every plan for a problem.
+
+    The wording depends on whether problems of the kind are minimised or maximised.
 
     Examples
     --------
@@ -105,17 +111,17 @@ def every_plan_has(kind: type[Problem], scale: Sequence[float] = ()) -> str:
 
 
 def _has_either_sense(kind: type[Problem]) -> bool:
-    """Return whether a kind has both minimisation and maximisation problems."""
+    """Return whether a kind contains both minimisation problems and maximisation problems."""
     return "sense_of" in vars(kind)
 
 
 def certificate(result: Result, problem: Problem | None = None) -> list[str]:
-    """Return sentences that state how much better another plan could be, and why.
+    """Return a result's certificate: sentences that state how much better another plan could be.
 
     Parameters
     ----------
     result
-        Result to describe. The gap of the result is not recomputed.
+        Result to describe. The stored gap is used and not recomputed.
     problem
         Problem of the result; None if unknown.
     """
@@ -147,7 +153,7 @@ def certificate(result: Result, problem: Problem | None = None) -> list[str]:
 
 
 def at_most(share: float) -> str:
-    """Return a share as a percentage, rounded up to two significant digits.
+    """Format a share as a percentage with two significant digits, rounded up.
 
     Examples
     --------

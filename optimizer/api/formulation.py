@@ -1,4 +1,4 @@
-"""Formulations: Pyomo and CVXPY models of problems, for use with any solver that these libraries
+"""Formulations of problems as Pyomo or CVXPY models, for use with any solver that these libraries
 support.
 """
 
@@ -16,31 +16,31 @@ from specopt.models.problem import P, Problem, refuse_subclass
 from specopt.solvers.formulation import Formulation, solution
 
 FORMATS = ("lp", "mps")
-"""File formats in which models can be written."""
+"""File formats in which a Pyomo model can be written."""
 
 
 def formulation(problem: Problem, **options: Any) -> Any:
     """Return a model of a problem: a CVXPY problem for `fair-goodput`, otherwise a Pyomo model.
 
-    The sets, variables and constraints of the model are named as in the documentation. A Pyomo
-    model scales its objective: the objective of the problem is `model.unit` times the objective of
-    the model, plus `model.offset`.
+    The sets, variables and constraints of the model are named as in the documentation. The
+    objective of a Pyomo model is scaled. To obtain the objective of the problem, multiply the
+    model's objective by `model.unit` and add `model.offset`.
 
     Parameters
     ----------
     problem
-        Problem to formulate. A single model represents the whole problem, except for
-        `serving-latency`.
+        Problem to formulate. A `serving-latency` model covers only one speculation length and
+        mechanism; for all other kinds, the model represents the whole problem.
     options
-        Options of the formulation. `serving-latency` accepts `length`, the speculation length,
-        and `mechanism`; see the documentation.
+        Options of the formulation. For `serving-latency`, these are `length`, which is the
+        speculation length, and `mechanism`; see the documentation.
 
     Raises
     ------
     InvalidInput
-        If the formulation has no such option.
+        If the formulation does not have one of the options.
     Unsupported
-        If the problem has no formulation, or its model is too large.
+        If the problem has no formulation, or if its model is too large.
 
     Examples
     --------
@@ -60,21 +60,21 @@ def formulation(problem: Problem, **options: Any) -> Any:
 
 
 def plan_of(problem: Problem[P], model: Any) -> P:
-    """Extract the plan from a solved model, regardless of the solver that was used.
+    """Extract the plan from a solved model. The model may have been solved with any solver.
 
-    Use `problem.evaluate` to compute the objective of the plan.
+    Use `problem.evaluate` to compute the plan's objective.
 
     Parameters
     ----------
     problem
         Problem that the model represents.
     model
-        Model returned by `formulation`, with a solution.
+        Model that was returned by `formulation` and then solved.
 
     Raises
     ------
     InvalidInput
-        If the model has no solution or belongs to another problem.
+        If the model has no solution, or if it represents another problem.
     """
     found = _formulation_of(problem)
     try:
@@ -86,14 +86,14 @@ def plan_of(problem: Problem[P], model: Any) -> P:
 
 
 def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -> None:
-    """Write the model of a problem as an LP or MPS file; a failed write leaves no partial file.
+    """Write the model of a problem as an LP or MPS file. A failed write leaves no partial file.
 
     Raises
     ------
     InvalidInput
-        If the format is unknown or the file cannot be written.
+        If the format is unknown, or if the file cannot be written.
     Unsupported
-        If the model is not linear or the problem has no formulation.
+        If the model is not linear, or if the problem has no formulation.
     """
     from tempfile import TemporaryDirectory
 

@@ -19,14 +19,14 @@ def to_arrow(value: Any) -> Any:
     Parameters
     ----------
     value
-        Value to convert. A plan, or a result with a plan, becomes the rows of its CSV file. Several
-        results, a `Front`, a `Comparison` and a `Sweep` become one row per result, run or
-        measurement.
+        Value to convert. A plan, or a result that contains a plan, yields the same rows as its CSV
+        file. A sequence of results yields one row per result, a `Front` one row per point, a
+        `Comparison` one row per run, and a `Sweep` one row per measurement.
 
     Raises
     ------
     InvalidInput
-        If the value is of another type, or a result has no plan.
+        If the value has another type, or if a single result has no plan.
     """
     if isinstance(value, Result):
         value = value.plan

@@ -1,4 +1,4 @@
-"""Sources of problems: named problem families, request traces and deployments."""
+"""Functions that create problems from named families, request traces and deployments."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ WORKLOADS = {
     if kind.simulator is not None and issubclass(kind.simulator.world, Workload)
     for family in kind.simulator.workloads
 }
-"""Built-in families of workloads for policies, by name."""
+"""Built-in families of workloads on which policies can be simulated, by name."""
 
 
 def family_named(name: str) -> Family | None:
-    """Return the built-in or plug-in family named KIND/FAMILY, or None.
+    """Return the built-in or plug-in family named KIND/FAMILY, or None if it does not exist.
 
     Raises
     ------
@@ -41,12 +41,12 @@ def family_named(name: str) -> Family | None:
 
 
 def known_family(where: str, name: object) -> Family:
-    """Return the family with a given name.
+    """Return the family with a given name, which must exist.
 
     Raises
     ------
     InvalidInput
-        If the family does not exist. The message begins with `where`.
+        If the family does not exist. The error message begins with `where`.
     """
     found = family_named(name) if isinstance(name, str) else None
     if found is None:
@@ -59,7 +59,7 @@ def known_family(where: str, name: object) -> Family:
 
 
 def families(kind: str | None = None) -> tuple[Family, ...]:
-    """Return the families for one kind, or for all kinds. Families from plug-ins come last.
+    """Return the families of one kind, or of all kinds. Families from plug-ins come last.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def families(kind: str | None = None) -> tuple[Family, ...]:
 
 
 def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
-    """Generate a problem from a named family; equal parameters and seeds yield equal problems.
+    """Generate a problem from a named family. Equal parameters and seeds yield equal problems.
 
     Parameters
     ----------
@@ -86,19 +86,19 @@ def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
     Raises
     ------
     InvalidInput
-        If the family or parameter does not exist.
+        If the family or a parameter does not exist.
     """
     problem: Problem = known_family("family", family).generate(seed=seed, **parameters)
     return problem
 
 
 def workload(family: str, *, seed: int = 0, **parameters: Any) -> Workload:
-    """Generate a workload for the simulation of policies, from a named family.
+    """Generate a workload from a named family. Policies can be simulated on the workload.
 
     Raises
     ------
     InvalidInput
-        If the family or parameter does not exist.
+        If the family or a parameter does not exist.
     """
     found: Workload = WORKLOADS[one_of("family", family, WORKLOADS)].generate(
         seed=seed, **parameters
@@ -107,12 +107,12 @@ def workload(family: str, *, seed: int = 0, **parameters: Any) -> Workload:
 
 
 def from_trace(kind: str) -> FromTrace:
-    """Return the rules by which problems of a kind are made from traces.
+    """Return the rules for creating problems of a given kind from request traces.
 
     Raises
     ------
     InvalidInput
-        If problems of this kind cannot be made from traces.
+        If problems of this kind cannot be created from traces.
     """
     able = {one.name: one.from_trace for one in kinds() if one.from_trace is not None}
     if kind not in able:
@@ -121,12 +121,12 @@ def from_trace(kind: str) -> FromTrace:
 
 
 def from_deployment() -> dict[str, Callable[[Deployment, int], Proposal]]:
-    """Return, for each kind, the function that makes a problem from a deployment."""
+    """Return the functions that create a problem from a deployment, by name of the kind."""
     return {kind.name: kind.from_deployment for kind in kinds() if kind.from_deployment is not None}
 
 
 def with_runtimes(problem: Problem, data: object, where: str = "runtimes") -> Problem:
-    """Return a copy of a problem with measured runtimes and with the models that were measured.
+    """Return a copy of a problem that uses measured runtimes and the models that were measured.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def with_runtimes(problem: Problem, data: object, where: str = "runtimes") -> Pr
     Raises
     ------
     InvalidInput
-        If problems of this kind have no runtimes, or the data has the wrong form.
+        If problems of this kind have no runtimes, or if the data has the wrong form.
     """
     fields = kind_of(problem).from_runtimes
     if fields is None:

@@ -1,9 +1,11 @@
-"""The instance library: problems shipped with the package, each with its best known result.
+"""The instance library, which contains problems shipped with the package and their best known
+results.
 
 Each kind of problem has a JSON Lines file with one instance per line. Small problems are stored
-in full, so that they are identical on every machine even if the generator changes. Large problems
-are stored as a recipe and the digest of the generated problem. To add an instance, append a line
-with its recipe; `make library` then adds the best known result.
+in full, so that they are identical on every machine even if the generator changes. A large problem
+is stored as a recipe for generating it, together with a digest that identifies the generated
+problem. To add an instance, append a line with its recipe and run `make library`, which adds the
+best known result.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _NAMES = tuple(kind.name for kind in KINDS)
 
 @dataclass(frozen=True, kw_only=True)
 class BestKnown:
-    """The best known plan and bound for an instance, with their origins.
+    """The best known plan and bound for an instance, and information about their origin.
 
     Parameters
     ----------
@@ -40,7 +42,7 @@ class BestKnown:
     bound
         Best known bound on the objective of every plan, or None.
     status
-        "optimal" if the bound proves the objective to within 1e-9, else "feasible".
+        "optimal" if the bound proves that the plan is optimal to within 1e-9, else "feasible".
     gap
         Relative distance between objective and bound; None if there is no bound.
     method
@@ -48,16 +50,16 @@ class BestKnown:
     bound_method
         Method that proved the bound.
     confirmed_by
-        Other methods that proved the same optimum independently, within their tolerance.
+        Other methods that independently proved the same optimum within their tolerance.
     seconds
-        Solution time in seconds of the method that proved the bound, or of the method that found
-        the plan if there is no bound.
+        Solution time in seconds of the method that proved the bound or, if there is no bound, of
+        the method that found the plan. A submitted improvement replaces this time by its own.
     date
-        Date of the result.
+        Date on which the result was obtained.
     versions
         Versions of the libraries that produced the result.
     plan
-        The plan, if it is short enough to be stored.
+        The best plan; None if it is too long to be stored.
     """
 
     objective: float
@@ -80,20 +82,21 @@ class Recipe:
     Parameters
     ----------
     name
-        Name of the instance, KIND/FAMILY/LABEL.
+        Name of the instance, in the form KIND/FAMILY/LABEL.
     size
         Size class: "small" (small enough to prove optimality), "paper" (the size used in the
         paper), "large", "adversarial", or "real" (based on measured data).
     seed
-        Seed of the family.
+        Random seed with which the family generates the problem.
     parameters
-        Parameters of the family. The numbers of the generated problem are rounded to six digits.
+        Parameters of the family. Numbers in the generated problem are rounded to six digits.
     version
         First version of the library that contains the instance.
     source
-        Origin of real data; None if a family generates the instance.
+        Origin of measured data; None if a family generates the instance.
     problem
-        Fields of the problem, without header and name; None if a family generates the problem.
+        Fields of the problem other than the header and the name; None if a family generates the
+        problem.
     """
 
     name: str
@@ -106,34 +109,34 @@ class Recipe:
 
     @property
     def kind(self) -> str:
-        """The problem kind of the instance."""
+        """The name of the kind of problem to which the instance belongs."""
         return self.name.partition("/")[0]
 
     @property
     def family(self) -> str:
-        """The name of the family, KIND/FAMILY."""
+        """The name of the family, in the form KIND/FAMILY."""
         return self.name.rpartition("/")[0]
 
     def generate(self) -> Problem:
-        """Return the problem without a name. Numbers in generated problems are rounded."""
+        """Return the unnamed problem. The numbers of a generated problem are rounded."""
         if self.source is not None:
             return self.made_of(self.problem or {})
         return rounded(FAMILIES[self.family].generate(seed=self.seed, **self.parameters))
 
     def made_of(self, fields: dict[str, Any]) -> Problem:
-        """Build a problem of the recipe's kind from the given fields."""
+        """Build a problem of the recipe's kind from its fields, which exclude the file header."""
         header = {"format": FORMAT, "kind": self.kind}
         return kind_of(self.kind).problem.from_dict(header | fields)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SavedInstance(Recipe):
-    """An instance of the library with its best known result.
+    """An instance in the library, together with its best known result.
 
     Parameters
     ----------
     problem_sha256
-        Digest of the problem.
+        SHA-256 digest of the problem.
     best
         The best known plan and bound.
     """
@@ -142,12 +145,12 @@ class SavedInstance(Recipe):
     best: BestKnown
 
     def load(self) -> Problem:
-        """Return the problem, named after the instance.
+        """Return the instance's problem, whose name is set to the name of the instance.
 
         Raises
         ------
         SpecoptError
-            If the recipe no longer generates the stored problem.
+            If the problem generated by the recipe does not match the stored digest.
         """
         data = self.generate().to_dict() if self.problem is None else self.problem
         notes = {} if self.source is None else {"notes": self.source}
@@ -159,12 +162,12 @@ class SavedInstance(Recipe):
         return problem
 
     def plan(self) -> Plan | None:
-        """Return the best known plan, or None if no plan is saved."""
+        """Return the best known plan, or None if the library contains no plan."""
         return None if self.best.plan is None else kind_of(self.kind).plan.from_dict(self.best.plan)
 
 
 def saved(kind: str | None = None) -> list[str]:
-    """Return the names of the library's instances of one kind, or of all kinds.
+    """Return the names of the instances in the library, for one kind or for all kinds.
 
     Examples
     --------
@@ -217,7 +220,7 @@ def saved_instance(name: str) -> SavedInstance:
 
 
 def known_values() -> dict[str, tuple[float | None, float | None]]:
-    """Return the best known objective and bound for every instance, by problem digest."""
+    """Return a pair (objective, bound) of best known values per instance, by problem digest."""
     return {
         instance.problem_sha256: (instance.best.objective, instance.best.bound)
         for kind in _NAMES
@@ -226,28 +229,29 @@ def known_values() -> dict[str, tuple[float | None, float | None]]:
 
 
 def submitted(name: str, result: Result, today: str) -> tuple[SavedInstance, list[str]]:
-    """Compare a result with the best known result of its instance.
+    """Compare a result with the best known result for its instance, and combine the two.
 
     Parameters
     ----------
     name
         Name of the instance.
     result
-        Result that contains a plan. The judge recomputes its objective; a bound is accepted as
-        claimed.
+        Result that contains a plan. The judge recomputes the plan's objective. A claimed bound
+        is accepted unless one of the two plans refutes it.
     today
-        Date of the new entry.
+        Date to record if the result improves the entry.
 
     Returns
     -------
-    The instance with the better of the two plans and the better of the two bounds, and one sentence
-    about the plan and one about the bound.
+    A pair of the instance and a list of sentences. The instance contains the better of the two
+    plans and the better of the two bounds. The first sentence is about the plan. The second
+    sentence is about the bound and is omitted if the result has no bound.
 
     Raises
     ------
     InvalidInput
-        If the library has no such instance, or if the result belongs to another problem, is
-        infeasible, or contains a plan that refutes its bound.
+        If the library has no such instance, if the result belongs to another problem, if its plan
+        is infeasible, or if its bound is refuted.
     """
     known = saved_instance(name)
     problem = known.load()
@@ -300,7 +304,7 @@ def _compared(better: bool) -> str:
 
 
 def certificate(problem: Problem, objective: float, bound: float | None) -> dict[str, Any]:
-    """Return the objective, bound, status and gap for a library entry."""
+    """Return the `BestKnown` fields objective, bound, status and gap for a plan and a bound."""
     if bound is not None and not math.isfinite(bound):
         bound = None
     gap = None if bound is None else problem.gap(objective, bound)
@@ -314,9 +318,9 @@ def certificate(problem: Problem, objective: float, bound: float | None) -> dict
 
 
 def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
-    """Return the old entry, updated with the new entry's plan or bound wherever it is better.
+    """Return the old entry, updated with the plan or the bound of the new entry if it is better.
 
-    Improvements within rounding error are ignored.
+    Improvements that do not exceed the rounding error are ignored.
     """
     sign = 1.0 if problem.sense == "minimize" else -1.0
     rounding = TOLERANCE * abs(old.objective)
@@ -343,7 +347,10 @@ def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
 
 
 def line_of(instance: SavedInstance) -> str:
-    """Return an instance's line in the library file, omitting empty fields."""
+    """Return the JSON line that represents an instance in the library file.
+
+    Empty fields are omitted.
+    """
     data: dict[str, Any] = {"name": instance.name, "version": instance.version} | asdict(instance)
     best = {name: value for name, value in data["best"].items() if value not in (None, (), {})}
     data["best"] = {"bound": None, "gap": None, "bound_method": None} | best
@@ -354,7 +361,10 @@ def line_of(instance: SavedInstance) -> str:
 
 @cache
 def instances_of_kind(kind: str) -> Mapping[str, SavedInstance]:
-    """Return the instances of a kind by name, in library order. Unsolved recipes are skipped."""
+    """Return the instances of a kind by name, in the order of the library file.
+
+    Recipes without a result are skipped.
+    """
     file = files("specopt.instances.data.library") / f"{kind}.jsonl"
     lines = file.read_bytes().splitlines() if file.is_file() else []
     read = [msgspec.json.decode(line, type=SavedInstance) for line in lines if is_solved(line)]
@@ -362,5 +372,5 @@ def instances_of_kind(kind: str) -> Mapping[str, SavedInstance]:
 
 
 def is_solved(line: bytes) -> bool:
-    """Return whether a library line contains a result, not only a recipe."""
+    """Return whether a line of the library file contains a result in addition to the recipe."""
     return "best" in msgspec.json.decode(line, type=dict[str, msgspec.Raw])

@@ -1,5 +1,7 @@
-"""Advice on where to draft in a deployment: the performance of each drafting place, and the
-break-even points between the places.
+"""Advice on where to run the draft model in a deployment.
+
+The advice compares the possible drafting places, and reports break-even points, which are parameter
+values at which the best place changes.
 """
 
 from __future__ import annotations
@@ -30,27 +32,27 @@ PLACES = {
     "pool": "on drafting servers",
     "device": "on the devices",
 }
-"""Descriptions of the drafting places. Of equally good places, the first is chosen, because it
-needs the fewest resources.
+"""Descriptions of the drafting places, in order of increasing resource needs. Ties between places
+are broken in favour of the earlier place.
 """
 
 MIN_SECONDS, MAX_SECONDS, CLOSE = 1e-4, 10.0, 1.05
-"""Range in which to search for break-even points, in seconds, and the factor that sets the relative
-accuracy of the search.
+"""Ends of the interval in which break-even points are searched for, in seconds, and the ratio of
+upper to lower bracket end at which the bisection stops.
 """
 
 MIN_GAIN = 2e-3
-"""Minimum relative gain for a place to count as better at a break-even point."""
+"""Minimum relative gain at which a place counts as better in the search for break-even points."""
 
 
 def text_of(figure: Figure) -> str:
-    """Describe the drafting place and the draft length to which a `Figure` refers."""
+    """Describe the drafting place and the draft length of a `Figure`."""
     words, tokens = PLACES[figure.place], figure.draft_tokens
     return f"{words}, {tokens} token{'' if tokens == 1 else 's'}" if tokens else words
 
 
 def number_of(figure: Figure) -> str:
-    """Format the value in a `Figure` with its uncertainty band."""
+    """Format the value of a `Figure` together with its uncertainty band."""
     band = "" if figure.band is None else " ({:.4g} to {:.4g})".format(*figure.band)
     return f"{figure.value:.4g}{band}"
 
@@ -64,16 +66,17 @@ class Advice:
     figures
         Results for every drafting place, best first.
     result
-        Best known plan with the solver's proof; None if the problem was not solved.
+        Result that contains the best known plan and the solver's proof; None if the problem was
+        not solved.
     lines
         Sentences that state the advice and explain the break-even points.
     measure
-        Measurements that are missing because the plan exceeds the measured range.
+        Sentences that name measurements to add, because the plan exceeds the measured range.
     break_even
-        Break-even points by name; None marks a break-even point that does not exist. Drafting on
-        the devices is best up to `round_trip_seconds`, the mean round trip, and up to
-        `device_seconds_per_token`, the time per draft token. Drafts pay off at acceptance rates of
-        at least `acceptance_rate`.
+        Break-even points by name; None marks a break-even point that does not exist.
+        `round_trip_seconds` is the longest mean round trip at which drafting on the devices is
+        best, and `device_seconds_per_token` is the longest time per draft token at which it is
+        best. `acceptance_rate` is the lowest acceptance rate at which drafts pay off.
     """
 
     figures: tuple[Figure, ...]
@@ -94,15 +97,14 @@ class Advice:
 def advise(known: Deployment, proposal: Proposal, result: Result | None = None) -> Advice:
     """Compare the drafting places of a deployment using its measured forward passes.
 
-    The advice contains the value of drafting at each place, the break-even points and the best
-    plan.
+    The advice contains the performance at each place, the break-even points and the best plan.
 
     Parameters
     ----------
     known
-        The user's deployment.
+        Deployment that the user described.
     proposal
-        Problem made from the deployment.
+        Problem that was created from the deployment.
     result
         Result for the problem; None if the problem was not solved.
     """
@@ -173,10 +175,10 @@ def _headline(known: Deployment, problem: PlacementProblem, ranked: list[Figure]
 def _best_plan(
     problem: PlacementProblem, judge: PlacementProblem, result: Result, ranked: list[Figure]
 ) -> Result:
-    """Return the result with its own plan, or with a better plan that uses a single place.
+    """Return the result, with its plan replaced if a plan with a single place is at least as good.
 
-    Plans are compared using the measured passes: first by feasibility, then by objective, then by
-    power, and finally by how evenly clients are spread over units.
+    The plans are compared using the measured forward passes. The comparison is lexicographic: by
+    feasibility, objective, power, and the evenness of the spread of clients over units.
     """
     (of,), (verifier,) = problem.classes, problem.verifiers
     plans: list[Any] = []
@@ -217,10 +219,10 @@ def _best_plan(
 def _turns(
     problem: PlacementProblem, alone: Mapping[Place, Figure]
 ) -> Iterator[tuple[str, float | None, str]]:
-    """Yield the name and value of each break-even point, and a sentence about it.
+    """Yield a tuple (name, value, sentence) for each break-even point.
 
-    If devices can draft, the first two points are the round trip and the time per draft token up to
-    which drafting on the devices is best.
+    If devices can draft, the first two points are the longest round trip and the longest time per
+    draft token at which drafting on the devices is best.
     """
     others = max(one.value for place, one in alone.items() if place != "device")
     (drafter,), (of,), (verifier,) = problem.drafters, problem.classes, problem.verifiers
@@ -268,9 +270,10 @@ def _turns(
 
 
 def _last(holds: Callable[[float], bool], low: float, high: float) -> float | None:
-    """Return the largest value up to which a condition holds, or None if it fails at `low`.
+    """Return the largest value at which a monotone condition holds, or None if it fails at `low`.
 
-    The value is found by bisection on a logarithmic scale between `low` and `high`.
+    The condition must hold up to some value and fail above that value. The value is found by
+    bisection on a logarithmic scale between `low` and `high`.
     """
     if not holds(low):
         return None
@@ -283,7 +286,11 @@ def _last(holds: Callable[[float], bool], low: float, high: float) -> float | No
 
 
 def _units(known: Deployment, problem: PlacementProblem, result: Result | None) -> list[str]:
-    """Describe how many units all clients need, and whether this number is proven minimal."""
+    """Return a sentence about how many units all clients need, as a list.
+
+    The sentence also states whether the number of units is proven minimal. The list is empty if
+    there is no plan or if clients have no minimum rate.
+    """
     if (
         result is None
         or not isinstance(result.plan, PlacementPlan)
@@ -321,7 +328,10 @@ def _has_limits(known: Deployment) -> bool:
 
 
 def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str | None:
-    """Return a sentence if the passes at the best place exceed the measured range, else None."""
+    """Return a warning if forward passes at the best place lie outside the measured range.
+
+    The result is None if they lie inside the range.
+    """
     times = known.passes.times["verify"]
     tokens = 1 + best.draft_tokens
     where = (

@@ -1,14 +1,16 @@
-"""Plug-ins, that is, methods, families, policies and problem kinds from other distributions.
+"""Loading of plug-ins: methods, families, policies and problem kinds from other distributions.
 
-Methods, families and policies are entry points in the groups `specopt.methods`,
-`specopt.families` and `specopt.policies`, named KIND.NAME. Kinds are entry points in the group
-`specopt.kinds`, named KIND.
+A distribution declares each plug-in as an entry point. Methods, families and policies belong to the
+groups `specopt.methods`, `specopt.families` and `specopt.policies`, and their entry points are
+named KIND.NAME. Kinds belong to the group `specopt.kinds`, and their entry points are named KIND.
 
-Plug-ins are loaded on demand. If an entry point cannot be used, a message names the entry point
-and its distribution. The message is an exception if the caller requested the plug-in by name, and
-a logged warning if the caller requested all plug-ins. Each plug-in is loaded in a separate thread,
-which is abandoned if it does not finish in time. SystemExit and KeyboardInterrupt raised by a
-plug-in end only this thread. Ctrl-C interrupts the main thread, which is waiting.
+Plug-ins are loaded on demand. If a plug-in that was requested by name cannot be used, an exception
+is raised. If all plug-ins were requested, a warning is logged instead. In both cases, the message
+names the entry point and its distribution.
+
+Each plug-in is loaded in a separate thread. Unless the plug-in was requested by name, the thread is
+abandoned if it does not finish in time. SystemExit and KeyboardInterrupt raised by a plug-in end
+only this thread. Ctrl-C interrupts the main thread, which waits for the plug-in.
 """
 
 from __future__ import annotations
@@ -39,15 +41,15 @@ POLICIES = "specopt.policies"
 OWN_KINDS = "specopt.kinds"
 
 LOAD_SECONDS = 10.0
-"""Time limit for importing each plug-in when all plug-ins are listed, in seconds. An import by
-name has no time limit.
+"""Time limit for importing each plug-in when all plug-ins are requested, in seconds. There is no
+limit for a plug-in that is requested by name.
 """
 
 logger = logging.getLogger("specopt")
 
 
 def plugged_kinds(name: str | None = None) -> tuple[Kind, ...]:
-    """Return all kinds from other distributions, or only the named kind.
+    """Return the kinds from other distributions: all of them, or only the kind with a given name.
 
     Raises
     ------
@@ -63,7 +65,9 @@ def plugged_methods(kind: str) -> tuple[type[Method], ...]:
 
 
 def plugged(group: str, name: str) -> Any:
-    """Return the value of another distribution's entry point, or None if it does not exist.
+    """Return the object that an entry point of another distribution refers to.
+
+    The result is None if there is no entry point with this group and name.
 
     Raises
     ------
@@ -78,12 +82,12 @@ def plugged(group: str, name: str) -> Any:
 
 
 def plugged_families() -> tuple[Family, ...]:
-    """Return the families from other distributions. Families for plug-in kinds come first."""
+    """Return the families from other distributions. Families of plug-in kinds come first."""
     return (*(family for kind in plugged_kinds() for family in kind.families), *_all(FAMILIES))
 
 
 def plugged_family(name: str) -> Family | None:
-    """Return the family KIND/FAMILY from another distribution, or None if there is no such family.
+    """Return the family named KIND/FAMILY from another distribution, or None if none exists.
 
     Raises
     ------
@@ -110,12 +114,12 @@ def distribution_of(method: type[Method]) -> str:
 
 @contextmanager
 def blamed(method: type[Method]) -> Iterator[None]:
-    """Attribute unexpected exceptions in a plug-in's method to the plug-in.
+    """Attribute unexpected exceptions to the plug-in that provides a method.
 
     Raises
     ------
     BrokenPlugin
-        If such an exception occurs; the message names the plug-in.
+        If the enclosed code raises an unexpected exception. The message names the plug-in.
     """
     try:
         yield
@@ -131,7 +135,10 @@ def blamed(method: type[Method]) -> Iterator[None]:
 
 
 def _entry_of(method: type[Method]) -> EntryPoint | None:
-    """Return the entry point of a method or of the kind that contains the method."""
+    """Return the entry point that registered a method or the kind that contains the method.
+
+    The result is None if there is no such entry point.
+    """
     for group, name in (
         (METHODS, f"{method.solves.kind}.{method.name}"),
         (OWN_KINDS, method.solves.kind),
@@ -156,7 +163,7 @@ def _all(group: str, kind: str | None = None) -> Iterator[Any]:
 
 _reported: set[EntryPoint] = set()
 _hanging: set[str] = set()
-"""Modules whose import did not finish in time."""
+"""Names of plug-in modules whose import did not finish in time."""
 
 
 @cache
@@ -167,9 +174,10 @@ def _entries(group: str) -> tuple[EntryPoint, ...]:
 
 
 def _loaded(entry: EntryPoint, patient: bool = False) -> tuple[Any, str | None]:
-    """Return the value of an entry point, or the reason why the entry point cannot be used.
+    """Load an entry point, and return a pair (object, reason).
 
-    Unless `patient` is set, an import that takes too long also makes the entry point unusable.
+    If the entry point cannot be used, `reason` is an error message; otherwise, it is None. Unless
+    `patient` is set, an entry point also counts as unusable if its import exceeds the time limit.
     """
     thread, found = _loading(entry)
     thread.join(None if patient else 0.0 if entry.module in _hanging else LOAD_SECONDS)

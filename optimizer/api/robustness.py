@@ -1,9 +1,9 @@
-"""Evaluation of plans under uncertainty: the worst case over given intervals, and the mean over
-random samples.
+"""Evaluation of a plan under uncertainty: the worst case over intervals of uncertain values, and
+the mean over random samples.
 
 The plan is fixed. Acceptance rates and output lengths vary, and the judge evaluates the plan for
-every combination. The `Uncertainty` of a kind in `specopt.kinds` defines the varying fields and the
-candidates for the worst case.
+each candidate for the worst case and for each sample. The `Uncertainty` of a kind in
+`specopt.kinds` defines the uncertain fields and the candidates for the worst case.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from specopt.models.result import Result
 from specopt.solvers.simulation import Estimate
 
 QUANTILES = (0.05, 0.5, 0.95)
-"""Levels of the reported quantiles."""
+"""Probability levels of the reported quantiles of the objective."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One combination of the uncertain values, with the judge's evaluation of the plan.
+    """One combination of uncertain values, with the judge's evaluation of the plan for it.
 
     Parameters
     ----------
     acceptance
-        Acceptance rate, or the mean if there are several rates; None if the rates do not vary.
+        Acceptance rate, or the mean of several acceptance rates; None if the rates do not vary.
     output_scale
         Factor applied to all output lengths.
     objective
         Objective of the plan.
     violations
-        Violated constraints.
+        Constraints that the plan violates.
     """
 
     acceptance: float | None
@@ -55,21 +55,21 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Robustness(Shown):
-    """Performance of a plan when uncertain values vary over intervals.
+    """Statistics of a plan's objective when uncertain values vary over intervals.
 
     Parameters
     ----------
     acceptance
-        Interval for the acceptance rates; None if the problem's rates are used.
+        Interval over which the acceptance rates vary; None if the problem's rates are used.
     output_scale
-        Interval for the factor applied to all output lengths.
+        Interval over which the factor applied to all output lengths varies.
     nominal
         Objective of the plan for the unmodified problem.
     worst
         Case with the worst objective.
     worst_is_exact
         Whether it is certain, to within 1e-9, that no case in the intervals is worse than `worst`.
-        If False, `worst` is only the worst of the cases that were evaluated.
+        If False, `worst` is only the worst of the evaluated cases.
     mean
         Mean objective over the samples.
     interval
@@ -118,20 +118,22 @@ def robustness(
     result
         Plan for the problem, or result that contains a plan.
     acceptance
-        Smallest and largest acceptance rate; None for the rates of the problem.
+        Lowest and highest acceptance rate; None for the rates in the problem.
     output_scale
-        Smallest and largest factor applied to all output lengths; only for `serving-latency`.
+        Smallest and largest factor by which all output lengths are multiplied. Only kinds with
+        output lengths support factors other than 1.
     samples
-        Number of cases to draw uniformly to estimate the mean. At least 2 are required.
+        Number of cases that are drawn uniformly to estimate the mean. At least 2 are required.
     seed
-        Seed of the samples.
+        Random seed for the samples.
 
     Raises
     ------
     InvalidInput
-        If an interval is invalid, or the result belongs to another problem or has no plan.
+        If an interval is invalid, if the result belongs to another problem, or if the result has no
+        plan.
     Unsupported
-        If problems of this kind have no such uncertainty.
+        If acceptance rates or output lengths cannot vary for problems of this kind.
     """
     uncertainty = _check(problem, acceptance, output_scale, samples)
     nominal = verify(problem, result).objective

@@ -1,5 +1,6 @@
-"""Evaluation of modified copies of a problem, one at a time. Each copy is solved, judged or
-simulated.
+"""Evaluation of modified copies of a problem, one at a time.
+
+Each copy is solved, judged or simulated.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from specopt.models.result import Result, Termination
 from specopt.solvers.method import Method
 
 SHARE = 0.02
-"""Share of the time limit that all alternative choices together may use."""
+"""Share of the time limit that solving all alternative choices together may use."""
 
 MAX_SECONDS = 1.0
-"""Maximum time for all alternative choices together, in seconds."""
+"""Maximum time for solving all alternative choices together, in seconds."""
 
 
 def scan(
@@ -36,24 +37,24 @@ def scan(
     Parameters
     ----------
     changes
-        Pairs of the name of a change, which is shown as progress, and the modified copy. If the
-        copy cannot be made, a text with the reason replaces it.
+        Pairs of a name and a modified copy of the problem. The name describes the change and is
+        shown as progress. If the copy cannot be made, a string with the reason replaces it.
     answer
-        Function of a modified copy, its time limit in seconds (None: no limit), and the list of
-        earlier answers.
+        Function that is applied to each copy. Its arguments are the copy, a time limit in seconds
+        or None, and the list of earlier answers.
     started
-        Reading of `time.perf_counter` from which the time limit counts; default: now.
+        Value of `time.perf_counter` at which the time limit starts; None for now.
     time_limit
         Time limit for all answers together, in seconds. Each answer may use an equal share of the
-        remaining time.
+        time that remains.
     verbose
         Whether to print progress to stderr.
 
     Returns
     -------
     list
-        The answer for each change, or the reason why the answer is missing. If a solve is
-        interrupted, its result is the last entry.
+        One entry per change: the answer, or the reason why the copy could not be made. If a solve
+        is interrupted, the list ends with the interrupted result.
     """
     started = time.perf_counter() if started is None else started
     total = todo = sum(not isinstance(copy, str) for _, copy in changes)
@@ -83,10 +84,10 @@ def scan(
 
 
 def solving(method: MethodLike | None, start: int, **keywords: Any) -> Callable[..., Result]:
-    """Return a function for `scan` that solves a modified copy of a problem.
+    """Return an `answer` function for `scan` that solves each modified copy.
 
-    The solve starts from the plan in the earlier answer at position `start`, if the method supports
-    warm starts and the plan is feasible for the copy.
+    Each solve is warm-started with the plan in the earlier answer at index `start`. This requires
+    that the method supports warm starts and that the plan is feasible for the copy.
     """
 
     def answer(copy: Problem, limit: float | None, earlier: Sequence[Any]) -> Result:
@@ -108,10 +109,10 @@ def solve_with_choices(
 ) -> Result:
     """Solve a problem, and report in `stats` whether another value of a fixed field is better.
 
-    Each kind declares the alternative choices. Each alternative is solved with its default method,
-    within a small share of the time limit, and is judged like any other problem. If an alternative
-    is better, the entry `unasked` of `stats` contains the fields to change, the method, and the
-    objective of the alternative's plan.
+    Each kind declares the alternative values of the fields that a problem fixes. Each alternative
+    problem is solved with its default method, within a small share of the time limit, and its plan
+    is judged. If the plan is better, the entry `unasked` of `stats` contains the fields to change,
+    the method, and the objective of that plan.
     """
     choices = (kind_of(problem).choices or (lambda _: ()))(problem)
     if not choices or not (time_limit is None or time_limit > 0.0):

@@ -1,5 +1,7 @@
-"""Simulation of plans and policies. This module contains the common entry point for all simulators,
-and the comparison of policies on the same random workloads.
+"""Simulation of plans and policies.
+
+This module contains the common entry point for all simulators. It also compares policies that are
+simulated with the same random numbers.
 """
 
 from __future__ import annotations
@@ -37,19 +39,21 @@ def simulate(
     verbose: bool = False,
     **options: Any,
 ) -> Simulation:
-    """Simulate a plan with random acceptances, or a policy on a workload, many times.
+    """Estimate the performance of a plan or a policy by repeated random simulation.
 
     Parameters
     ----------
     world
-        Problem of a kind with a simulator, such as serving latency, continuous serving or draft
-        control, or a workload for fair goodput, verification or prompts.
+        Problem or workload to simulate. For `fair-goodput`, `verification-batch` and
+        `prompt-chunking`, this is a workload on which policies are simulated. For other kinds with
+        a simulator, such as `serving-latency`, it is a problem.
     policy
-        Result or plan for the problem; or a policy, given as an object, by name, or as an instance
-        of your own subclass of `specopt.Policy`.
+        A plan for the problem, a result that contains such a plan, or a policy. A policy is
+        specified by name or as an object, which may be an instance of a subclass of
+        `specopt.Policy`.
     seed
-        Seed of all random numbers. The random numbers do not depend on the plan or policy, so that
-        results for different policies can be compared in pairs.
+        Seed for all random numbers. The random numbers do not depend on the plan or policy, which
+        makes paired comparisons of policies possible.
     replications
         Number of replications; None for the simulator's default.
     verbose
@@ -60,8 +64,9 @@ def simulate(
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain, the simulator has no such option, or the result
-        belongs to another problem, has no plan, or violates the problem's constraints.
+        If an argument is outside its domain, or if the simulator does not have one of the options.
+        Also if the result belongs to another problem, contains no plan, or contains an infeasible
+        plan.
     Unsupported
         If this problem or workload has no simulator.
 
@@ -103,7 +108,7 @@ def simulate(
 
 
 def simulator_of(world: object) -> tuple[str, Simulator]:
-    """Return the kind of a problem or workload, and the simulator for that kind.
+    """Return the name of the kind of a problem or workload, and the simulator for that kind.
 
     Raises
     ------
@@ -125,23 +130,23 @@ def simulator_of(world: object) -> tuple[str, Simulator]:
 
 @dataclass(frozen=True)
 class PolicyComparison(Shown):
-    """Performance of several policies on the same workloads.
+    """Simulated performance of several policies on the same workloads.
 
     Parameters
     ----------
     simulations
-        Simulations for each world, by name of the world and in the order of the policies.
+        Simulations by name of the workload or problem. Each list is in the order of the policies.
     """
 
     simulations: Mapping[str, Sequence[Simulation]]
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Rows, one per world and policy, with the mean, the paired difference and 95 % intervals.
+        """Table rows, one per workload and policy.
 
-        The mean and the difference refer to the simulation's main quantity. The difference from the
-        first policy is computed in each replication, because the same seed gives both policies the
-        same random numbers.
+        A row contains the mean of the simulation's main quantity, its mean difference from the
+        first policy, and 95 % confidence intervals of both. The differences are paired by
+        replication, because every policy receives the same random numbers.
         """
         return [
             {
@@ -176,19 +181,19 @@ def compare_policies(
         Names of policies, built-in policies, or instances of `specopt.Policy`. Differences are
         relative to the first policy.
     worlds
-        Workloads, or problems that policies can serve, as a mapping by name or as a sequence, whose
-        entries are numbered.
+        Workloads, or problems that policies can serve. They are given as a mapping by name or as a
+        sequence. The entries of a sequence are numbered instead of named.
     seed
-        Seed of all random numbers, independent of the policy.
+        Seed for all random numbers, which do not depend on the policy.
     options
         Options of the simulator, such as replications, devices or rounds; see `simulate`.
 
     Raises
     ------
     InvalidInput
-        If no policy or no world is given, or the simulator rejects an argument.
+        If there is no policy or no workload, or if the simulator rejects an argument.
     Unsupported
-        If a world has no simulator.
+        If there is no simulator for a workload or problem.
     """
     policies = sequence("policies", policies)
     if not isinstance(worlds, Iterable):

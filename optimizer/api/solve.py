@@ -1,4 +1,4 @@
-"""The function `solve`: choose a method, run it within its limits, and judge its plan."""
+"""The function `solve`, which chooses a method, runs it within its limits, and judges its plan."""
 
 from __future__ import annotations
 
@@ -48,17 +48,18 @@ from specopt.solvers.method import Method, Outcome
 logger = logging.getLogger("specopt")
 
 MethodLike = str | Method | Solver
-"""Types accepted as a method: a name, a method, or a function that maps a problem to a plan."""
+"""Types accepted as a method: a name, a `Method`, or a function that maps a problem to a plan."""
 
 LAST_SECONDS = 10.0
-"""Time allowed for validation and judging beyond the time limit, in seconds.
+"""Time beyond the time limit that is allowed for validation and judging, in seconds.
 
-This is enough for a million tasks. A method that needs longer is refused.
+This is enough for a million tasks. A method whose uninterruptible work exceeds the time limit by
+more than this time is refused.
 """
 
 LONG_SECONDS = 60.0
-"""Expected duration of uninterruptible work above which `solve` warns if there is no time limit,
-in seconds.
+"""Expected duration of uninterruptible work, in seconds, above which `solve` issues a warning if
+there is no time limit.
 """
 
 
@@ -76,63 +77,66 @@ def solve(
     verbose: bool = False,
     **options: Any,
 ) -> Result[P]:
-    """Solve a problem and return a judged plan with its certificate.
+    """Solve a problem, and return a result with a judged plan and, if available, a bound.
 
     Parameters
     ----------
     problem
         Problem to solve.
     method
-        Name of a method, a method with its options, a function that maps a problem to a plan, or
-        None for `auto`, the kind's portfolio. The result of a function has no bound.
+        Name of a method, a `Method` object with its options, a function that maps a problem to a
+        plan, or None for `auto`, the portfolio of the problem's kind. If a function is given, the
+        result has no bound.
     time_limit
         Time limit in seconds, including compilation. Fixed work that any answer requires may exceed
-        the limit, and is reported as `fixed_seconds` in `stats`. A method whose fixed work is known
-        to take much longer is refused; without a limit, a warning is issued. With a limit of 0, the
-        result is a quick plan if the method can find such a plan. None limits the work of `auto`
-        instead, so that every machine returns the same plan; `math.inf` continues until the plan is
-        proven optimal.
+        the limit, and is reported as `fixed_seconds` in `stats`. A method is refused if its fixed
+        work is known to take much longer than the limit. With a limit of 0, the result is a quick
+        plan if the method can find such a plan. With None, the work of `auto` is limited instead,
+        so that every machine returns the same plan. With `math.inf`, the solve continues until the
+        plan is proven optimal. In both cases, a warning is issued if the fixed work is long.
     gap
         Relative gap between objective and bound at which the method may stop.
     seed
-        Seed of all random numbers. Equal seeds give equal plans.
+        Seed for all random numbers. Equal seeds yield equal plans.
     workers
-        Number of cores that an exact search may use, if the method supports this (`exact` and
-        `brute-force` of serving latency). If the search completes, plan and bound do not depend
-        on the number of cores.
+        Number of cores that an exact search may use. Only the methods `exact` and `brute-force`
+        for `serving-latency` use more than one core. If the search completes, plan and bound do not
+        depend on the number of cores.
     memory_limit
-        Maximum memory of the method, in bytes. A method that is known to need more is refused. A
-        method that reaches the limit while running returns its best plan so far, and `stats`
-        reports that memory ran out.
+        Maximum amount of memory that the method may use, in bytes. A method that is known to need
+        more is refused. A method that reaches the limit while running returns its best plan so far,
+        and `stats` reports that memory ran out.
     warm_start
-        Earlier result or plan to start from, for methods that support this. `auto` repairs the plan
-        of a similar problem if the difference is simple: different rates or limits; one more or one
-        fewer task, request or client; or a different prompt.
+        Earlier result or plan to start from, for methods that support warm starts. `auto` repairs
+        a plan for a similar problem if the difference is simple: different rates or limits; one
+        task, request or client more or less; or a different prompt.
     callback
-        Function called with a `Progress` while the method runs. The method stops if the function
-        returns True.
+        Function that is called with a `Progress` object while the method runs. The method stops if
+        the function returns True.
     verbose
         Whether to print progress to stderr.
     options
-        Options for a method that is specified by name: `solve(problem, "static-batching", size=4)`.
+        Options for a method that is specified by name, as in
+        `solve(problem, "static-batching", size=4)`.
 
     Returns
     -------
     Result
-        The result, even if the problem is infeasible or the time limit expired. After Ctrl-C, it
-        contains the best plan so far. If a plan refutes its method's proof, the proof is dropped, a
-        `RefutedProof` warning is issued, and `stats` contains the entry `refuted`.
+        The result, even if the problem is infeasible or the time limit expired.
+        After Ctrl-C, it contains the best plan so far. If the plan refutes a proof claimed by the
+        method, the proof is dropped, a `RefutedProof` warning is issued, and `stats` contains the
+        entry `refuted`.
 
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain, or the problem is an instance of a subclass of the
+        If an argument is outside its domain, or if the problem is an instance of a subclass of the
         kind's problem class.
     Unsupported
         If the method does not exist or cannot solve this problem. The message lists the methods
         that can.
     InternalError
-        If the method returned a plan that violates the problem.
+        If the method returned a plan that violates the problem's constraints.
     """
     started = time.perf_counter()
     check_arguments(problem, time_limit, gap, seed, memory_limit)
@@ -142,7 +146,7 @@ def solve(
     _check_seconds(problem, chosen, math.inf if time_limit is None else time_limit)
     label = f"{problem.kind} by {chosen.name}"
     logger.info(f"{label}: time limit {time_limit} s, gap {gap:g}, seed {seed}")
-    # the digest of a large problem takes time, which counts towards the time limit
+    # hashing a large problem takes time, which counts towards the time limit
     SOLVED[problem.sha256] = problem
     callback = _printing(callback) if verbose else callback
     fixed = time.perf_counter() - started
@@ -171,9 +175,10 @@ _ARGUMENTS = [name for name in inspect.signature(solve).parameters if name != "o
 
 
 def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method], ...]:
-    """Return the methods for a problem, for a problem class, or for all kinds of problems.
+    """Return the methods that can solve a problem.
 
-    Methods from plug-ins come last.
+    For a problem class, return all methods for that kind of problem; for None, return the methods
+    for all kinds. Methods from plug-ins come last.
     """
     if problem is None:
         return tuple(method for kind in kinds() for method in methods(kind.problem))
@@ -194,7 +199,7 @@ def _takes(method: type[Method], problem: Problem) -> bool:
 
 
 def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Outcome:
-    """Run a method and return its outcome, however the run ends."""
+    """Run a method and return its outcome, even if time or memory runs out or on interruption."""
     stats: dict[str, Any] = {}
     explanation = None
     try:
@@ -243,7 +248,9 @@ def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Out
 
 
 def method_named(kind: str, name: str) -> type[Method] | None:
-    """Return the named method of a kind, or None. Built-in methods take precedence over plug-ins.
+    """Return the method of a kind with a given name, or None if there is no such method.
+
+    Built-in methods take precedence over plug-ins.
 
     Raises
     ------
@@ -257,13 +264,13 @@ def method_named(kind: str, name: str) -> type[Method] | None:
 
 
 def is_function(method: object) -> bool:
-    """Return whether a method argument is a plain function, not a name, a method or a class."""
+    """Return whether an argument is a plain function and not a name, a `Method` or a class."""
     return callable(method) and not isinstance(method, (str, Method, type))
 
 
 @cache
 def method_of_function(function: Callable[[Any], Any], problem: type[Problem]) -> Method:
-    """Wrap a function as a method. Results of such a method have no bound."""
+    """Wrap a function that maps a problem to a plan as a method, whose results have no bound."""
 
     @dataclass(frozen=True)
     class Function(Method):
@@ -276,7 +283,7 @@ def method_of_function(function: Callable[[Any], Any], problem: type[Problem]) -
         called = staticmethod(function)
 
         def run(self, problem: Any, budget: Budget) -> Outcome:
-            """Call the function once."""
+            """Call the wrapped function once, and return its plan as an outcome."""
             plan = plan_of_answer(self.called(problem), problem)
             if plan is not None:
                 problem.expect_plan(plan)
@@ -294,12 +301,14 @@ def choose(
     memory_limit: float = MEMORY_LIMIT,
     options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Method:
-    """Return the method that `solve` runs. Options are accepted only with the name of a method.
+    """Return the method that `solve` runs for a `method` argument and its options.
+
+    Options are accepted only if the method is specified by name.
 
     Raises
     ------
     InvalidInput
-        If the method has no such option, or an option is outside its domain.
+        If the method does not have one of the options, or if an option is outside its domain.
     Unsupported
         If the method does not exist or cannot solve this problem.
     """
@@ -331,7 +340,7 @@ def choose(
 
 
 def _named(problem: Problem, name: str, options: Mapping[str, Any]) -> Method:
-    """Return the method with the given name and options."""
+    """Return a method for a problem, given the name and the options of the method."""
     found = method_named(problem.kind, name)
     if found is None:
         names = [m.name for m in methods(type(problem))]
@@ -351,7 +360,10 @@ def _named(problem: Problem, name: str, options: Mapping[str, Any]) -> Method:
 
 
 def _best(problem: Problem, memory_limit: float) -> Method:
-    """Return the first of a kind's methods that can solve a problem, usually the portfolio."""
+    """Return the first method of the problem's kind that can solve the problem.
+
+    This is usually the portfolio.
+    """
     kind = kind_of(problem)
     values = [method() for method in kind.methods]
     for value in values:
@@ -368,7 +380,7 @@ def check_arguments(
     seed: object,
     memory_limit: object = MEMORY_LIMIT,
 ) -> None:
-    """Check the arguments of `solve`."""
+    """Raise an error if an argument of `solve` is outside its domain."""
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
     refuse_subclass(problem)
@@ -389,7 +401,10 @@ def check_callback(callback: object) -> None:
 
 
 def _check_seconds(problem: Problem, method: Method, time_limit: float) -> None:
-    """Refuse a method that cannot meet its time limit; without a limit, warn if it is slow."""
+    """Refuse a method whose uninterruptible work exceeds the time limit by too much.
+
+    If the time limit is infinite, warn about a method with long uninterruptible work instead.
+    """
     with blamed(type(method)):
         needs = method.seconds_needed(problem)
     total = sum(needs.values())
@@ -436,9 +451,9 @@ def _printing(callback: Callback | None) -> Callback:
 def _judged(
     problem: Problem[P], method: Method, outcome: Outcome, budget: Budget, gap: float, fixed: float
 ) -> Result[P]:
-    """Convert an outcome to a result, whose objective is computed by the judge.
+    """Convert a method's outcome to a result, whose objective is computed by the judge.
 
-    `fixed` is the time that was spent on validating and hashing the problem, in seconds.
+    `fixed` is the time in seconds that was spent on validating and hashing the problem.
     """
     bound = None  # kept if the bound is infinite or not a number
     if outcome.bound is not None and math.isfinite(outcome.bound):
@@ -504,9 +519,9 @@ def _judged(
 
 
 def _ended(said: Termination, proof: Proof, budget: Budget, gap: float) -> Termination:
-    """Return the reason why a method stopped, to the extent that the reason is proven.
+    """Return the reason why a method stopped, corrected if the proof does not support its claim.
 
-    A method without a proof is not reported as converged, whatever it claimed.
+    In particular, a method without a proof is never reported as converged.
     """
     if proof.gap is not None and 0.0 < proof.gap <= gap:
         return Termination.GAP
@@ -521,7 +536,10 @@ def _ended(said: Termination, proof: Proof, budget: Budget, gap: float) -> Termi
 
 
 def _saved(problem: Problem, method: Method, outcome: Outcome, defect: str) -> str:
-    """Save an outcome that the judge rejects, for a bug report, and return an error message."""
+    """Save an outcome that the judge rejected to a file for a bug report.
+
+    Return the error message, which names the file.
+    """
     case = {
         "problem": problem.to_dict(),
         "method": method.name,
@@ -549,7 +567,9 @@ def _version(name: str) -> str:
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions of the libraries that every solve uses, and of other loaded solvers."""
+    """Return library versions by name: of the libraries that every solve uses, and of other solver
+    libraries that are loaded.
+    """
     always = ("specopt", "numpy", "numba", "scipy", "highspy")
     others = (name for name in ("pyomo", "cvxpy", "clarabel") if name in sys.modules)
     return {name: _version(name) for name in (*always, *others)}

@@ -1,10 +1,8 @@
-"""Optima of modified problems, with one more unit of each resource or with several values of a
-field.
+"""Sensitivity analysis by solving modified problems.
 
-To measure the effect of resources, each resource of the problem's kind is increased by one unit,
-one at a time, and the problem is solved again, by default with the default method of `solve`. For
-several values of a field, each solve starts from the plan found for the previous value, and each
-solution has its own certificate.
+`sensitivity` increases each resource by one unit, one resource at a time, and solves the problem
+again. `front` solves a problem for several values of a field. It starts each solve from the plan
+found for the previous value, and certifies each solution separately.
 """
 
 from __future__ import annotations
@@ -33,12 +31,12 @@ from specopt.models.result import Result, Termination
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Change:
-    """Change in the optimum when one resource increases by one unit.
+    """Effect on the optimum of increasing one resource by one unit.
 
     Parameters
     ----------
     field
-        Name of the field that contains the resource.
+        Name of the problem field that contains the resource.
     unit
         Description of the added unit.
     before
@@ -46,19 +44,20 @@ class Change:
     after
         Objective of the plan found with the unit; None if no plan was found.
     change
-        Difference `after - before`; differences within the tolerance of the method are 0.
+        Difference `after - before`; None if it is unknown. Differences within the tolerance of the
+        method count as 0.
     percent
-        Change as a percentage of the absolute value of `before`.
+        Change in percent of the absolute value of `before`; None if it is undefined.
     bounds
         Interval that contains the change in the true optimum, computed from the plans and bounds of
-        both solves; None marks an end without a limit. Both ends equal `change` if `proven` is
-        True.
+        the two solves. None in place of an end means that the interval is unbounded there. If
+        `proven` is True, both ends equal `change`.
     proven
         Whether both plans are proven optimal, so that the change is exact.
     result
-        Result of the perturbed problem; None if it was not solved.
+        Result for the problem with the added unit; None if that problem was not solved.
     explanation
-        Reason why no change is reported; None if a change is reported.
+        Reason why `change` is None; None if a change is reported.
     """
 
     field: str
@@ -73,7 +72,7 @@ class Change:
     explanation: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON-compatible data, keeping only the status of the result."""
+        """Return the fields as JSON-compatible data. Only the status of the result is included."""
         out = {name: value for name, value in vars(self).items() if name != "result"}
         status = None if self.result is None else self.result.status.value
         return out | {"bounds": list(self.bounds), "status": status}
@@ -81,14 +80,14 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sensitivity(Shown):
-    """Effects on the optimum of one more unit of each resource.
+    """Effects on the optimum of increasing each resource by one unit.
 
     Parameters
     ----------
     base
-        Result of the unchanged problem.
+        Result for the unchanged problem.
     changes
-        Changes, one entry per resource that the problem uses.
+        One entry for each resource that the problem uses.
     seconds
         Total duration of all solves, in seconds.
     """
@@ -99,12 +98,12 @@ class Sensitivity(Shown):
 
     @property
     def interrupted(self) -> bool:
-        """Whether a solve was interrupted, so that later resources are missing."""
+        """Whether a solve was interrupted. Later resources are then missing."""
         results = [self.base, *(change.result for change in self.changes)]
         return any(one and one.termination is Termination.INTERRUPTED for one in results)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all data except the plans as JSON-compatible data."""
+        """Return the sensitivity as JSON-compatible data, which omits the plans."""
         base = self.base.to_dict()
         names = (
             "method",
@@ -135,21 +134,23 @@ def sensitivity(
     seed: int = 0,
     verbose: bool = False,
 ) -> Sensitivity:
-    """Measure how one more unit of each resource changes the optimum, by solving the problem again.
+    """Measure how the optimum changes when each resource in turn increases by one unit.
+
+    The problem is solved again for each resource.
 
     Parameters
     ----------
     problem
-        Problem without additional resources.
+        Problem whose resources are increased.
     method
-        Method for all solves, as for `solve`.
+        Method for all solves, as in `solve`.
     time_limit
         Time limit for all solves together, in seconds. Each solve may use an equal share of the
         remaining time.
     gap
-        As for `solve`. With a gap above 0, the changes are intervals instead of numbers.
+        As in `solve`. With a gap above 0, a change may be known only as an interval.
     seed
-        As for `solve`.
+        As in `solve`.
     verbose
         Whether to print progress to stderr.
 
@@ -194,7 +195,10 @@ def perturbations(problem: Problem) -> tuple[Perturbation, ...]:
 
 
 def _perturbed(problem: Problem, perturbation: Perturbation) -> Problem | str:
-    """Return the problem after adding one unit of a resource, or why that problem is invalid."""
+    """Return the problem with one unit of a resource added.
+
+    If that problem would be invalid, return the reason as a string instead.
+    """
     try:
         return dataclasses.replace(problem, **{perturbation.field: perturbation.apply(problem)})
     except InvalidInput as error:
@@ -208,7 +212,10 @@ def _change(
     result: Result | str,
     tolerance: float,
 ) -> Change:
-    """Return the change between two results, with an explanation if either lacks an objective."""
+    """Return the change from `base` to `result`.
+
+    If one of the two objectives is missing, the change contains an explanation instead.
+    """
     found = None if isinstance(result, str) else result
     before, after = base.objective, None if found is None else found.objective
     change = percent = explanation = None
@@ -246,7 +253,8 @@ def _change(
 def _bounds(problem: Problem, base: Result, result: Result) -> tuple[float | None, float | None]:
     """Return an interval that contains the change in the true optimum.
 
-    The optimum of each problem lies between the bound and the objective of its result.
+    The interval follows from the fact that the optimum of each problem lies between the bound and
+    the objective in its result.
     """
     order = 1 if problem.sense == "minimize" else -1
     low_before, high_before = (base.bound, base.objective)[::order]
@@ -258,18 +266,18 @@ def _bounds(problem: Problem, base: Result, result: Result) -> tuple[float | Non
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Front(Shown):
-    """Results of a problem for several values of one field.
+    """Results for a problem in which one field takes several values.
 
     Parameters
     ----------
     problem
-        Original problem.
+        Problem before the field was changed.
     field
         Name of the field, as passed to `front`.
     values
-        Values of the field.
+        Values of the field, in the order in which they were solved.
     results
-        Result for each value.
+        Results, one per value.
     seconds
         Total duration of all solves, in seconds.
     """
@@ -282,18 +290,18 @@ class Front(Shown):
 
     @property
     def interrupted(self) -> bool:
-        """Whether a solve was interrupted, so that later points are missing."""
+        """Whether a solve was interrupted. Later points are then missing."""
         return any(result.termination is Termination.INTERRUPTED for result in self.results)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per point, which contains the value of the field and the result's row."""
+        """Return one table row per point, with the field's value and the columns of the result."""
         return [
             {self.field: value} | one.row()
             for value, one in zip(self.values, self.results, strict=True)
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the points and their plans as JSON-compatible data."""
+        """Return the points, including their plans, as JSON-compatible data."""
         points = [
             {
                 "value": row.pop(self.field),
@@ -332,35 +340,36 @@ def front(
     seed: int = 0,
     verbose: bool = False,
 ) -> Front:
-    """Solve a problem for several values of a field, starting each solve from the previous plan.
+    """Solve a problem for several values of one of its fields.
 
-    A plan that is infeasible for the next value is not used as a start.
+    If the method supports warm starts, each solve starts from the plan for the previous value,
+    unless that plan has become infeasible.
 
     Parameters
     ----------
     problem
         Problem whose field varies.
     field
-        Name of the field. Dots separate the levels of nested fields. A name applied to a list
-        changes that field in all entries.
+        Name of the field. Dots separate the levels of nested fields. If a level is a list, an
+        integer selects one entry, and any other name is applied to every entry.
     values
         Values of the field, in the order in which they are solved.
     method
-        As for `solve`.
+        As in `solve`.
     time_limit
         Time limit for all solves together, in seconds. Each solve may use an equal share of the
         remaining time.
     gap
-        As for `solve`.
+        As in `solve`.
     seed
-        As for `solve`.
+        As in `solve`.
     verbose
         Whether to print progress to stderr.
 
     Raises
     ------
     InvalidInput
-        If the field does not exist, the problem rejects a value, or no values are given.
+        If the field does not exist, if the problem rejects a value, or if there are no values.
 
     Examples
     --------

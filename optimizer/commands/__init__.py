@@ -1,1 +1,4 @@
-"""The commands of `specopt`, one per file. Each command imports other modules only when it runs."""
+"""The commands of `specopt`, with one file per command.
+
+Each command imports other modules only when it runs.
+"""

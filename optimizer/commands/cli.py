@@ -55,11 +55,11 @@ app = typer.Typer(
 
 
 LOUDNESS = ("-v", "-vv", "--verbose", "-q", "--quiet")
-"""Options that every command accepts in any position."""
+"""Verbosity options, which every command accepts at any position on the command line."""
 
 
 def main() -> None:
-    """Run the command line and exit."""
+    """Run the command in `sys.argv`, and exit with its exit code."""
     take_stdout()
     files.stdout = sys.stdout.fileno()
     with interruptible():
@@ -75,14 +75,14 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code.
+    """Run one command, given its arguments, and return its exit code.
 
-    Every failure is reported as one message on stderr.
+    Every expected failure is reported as a single message on stderr.
     """
     try:
         with showing_kernels(), _showing_refuted_proofs():
             code = app(_loudness_first(arguments), prog_name="specopt", standalone_mode=False)
-        # errors from a full disk or a closed pipe must occur before the exit code is chosen
+        # a full disk or a closed pipe must be detected before the exit code is chosen
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
@@ -121,7 +121,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _loudness_first(arguments: Sequence[str]) -> list[str]:
-    """Move the -q and -v options in front of the command, and return the arguments."""
+    """Return the arguments with all verbosity options moved in front of the command."""
     given = list(arguments)
     options = given[: given.index("--")] if "--" in given else given
     loud = [one for one in options if one in LOUDNESS]
@@ -145,7 +145,7 @@ def root(
         bool, typer.Option("-q", "--quiet", help="Report only failures on stderr.")
     ] = False,
 ) -> None:
-    """Show help or version when no command is given."""
+    """Show the help text if no command is given, or the version if it is requested."""
     if verbose and quiet:
         raise InvalidInput("--verbose and --quiet cannot be combined; use one of them")
     set_loudness(verbose, quiet)
@@ -160,7 +160,10 @@ def root(
 
 @contextlib.contextmanager
 def _showing_refuted_proofs() -> Iterator[None]:
-    """Report each `RefutedProof` warning in one line; other warnings are shown as usual."""
+    """Report each `RefutedProof` warning as one line on stderr.
+
+    Other warnings are shown as usual.
+    """
     with warnings.catch_warnings():
         shown = warnings.showwarning
 
@@ -203,14 +206,14 @@ COMMANDS = (
     "warmup",
     "demo",
 )
-"""Commands in the order of `specopt --help`.
+"""Commands in the order in which `specopt --help` lists them.
 
-Each command is a function in a module of the same name. A trailing `_` is dropped, and underscores
-become hyphens.
+Each command is a function in a module of the same name. To obtain the name on the command line, a
+trailing underscore is dropped, and all other underscores become hyphens.
 """
 
 HELP = {"generate": generate.WithFamilies}
-"""Command classes that add text to the help of a command."""
+"""Custom command classes, by command name. They add text to the command's help."""
 
 for command in COMMANDS:
     name = command.rstrip("_").replace("_", "-")

@@ -1,4 +1,4 @@
-"""The command `specopt compare`."""
+"""The command `specopt compare`, which runs methods on problems and summarises the results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PLAIN_SECONDS = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Compare:
-    """Arguments and options of `specopt compare`."""
+    """Values of the arguments and options of `specopt compare`."""
 
     sources: list[str] = argument(
         "INSTANCES...", "Problem files, folders, families (KIND/FAMILY), kinds, or library."
@@ -120,7 +120,7 @@ def compare(given: Compare) -> int:
     else:
         from specopt.comparison.report import print_comparison_summary
 
-        # compared by content, because a file may be specified twice
+        # problems are compared by content, because a file may be specified twice
         run = {record.problem_sha256 for record in comparison}
         left_out = [name for name, problem in problems.items() if problem.sha256 not in run]
         print_comparison_summary(comparison, console(), left_out)
@@ -154,7 +154,10 @@ def _write_table(given: Compare) -> None:
 
 
 def _judge_again(folders: list[str], as_json: bool) -> int:
-    """Judge all plans in the given folders again, and return exit code 1 if any number differs."""
+    """Judge all plans in result folders again, and compare the numbers with the records.
+
+    Return the exit code, which is 1 if a number differs.
+    """
     found = [one for folder in folders for one in judged_again(opened(folder))]
     wrong = [one for one in found if one[1]]
     if as_json:
@@ -190,7 +193,10 @@ def _judge_again(folders: list[str], as_json: bool) -> int:
 
 
 def _write(comparison: Comparison, folder: Path) -> list[str]:
-    """Write the table and the picture, and return the file names; report missing libraries."""
+    """Write the table and the chart of a comparison, and return the names of the files.
+
+    If a library is missing, report this on stderr and omit the file.
+    """
     written = []
     for name, write in (
         ("comparison.parquet", comparison.to_parquet),

@@ -1,5 +1,5 @@
-"""The command `specopt demo`: solve the setting of paper 1, compare the result with the baselines,
-and draw the pipeline.
+"""The command `specopt demo`, which solves the setting of paper 1, compares the result with
+baselines, and draws the pipeline.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def demo(
 
 
 def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]:
-    """Return the best result, the results of all other methods, and the paper's baselines.
+    """Return table entries for the best result, all other methods, and the paper's baselines.
 
-    The baselines serve the tasks either without a pipeline or without a draft model.
+    The baselines serve the tasks either without pipelining or without a draft model.
     """
     from specopt.views.result import Entry
 
@@ -88,7 +88,7 @@ def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]
 
 
 def _solve(problem: ServingLatencyProblem, method: str) -> Result:
-    """Solve a problem. On Ctrl-C, end the demo instead of continuing with the next method."""
+    """Solve a problem. If Ctrl-C interrupts the solve, end the entire demo."""
     result = solve(problem, method)
     if result.termination == "interrupted":
         raise KeyboardInterrupt
@@ -96,7 +96,10 @@ def _solve(problem: ServingLatencyProblem, method: str) -> Result:
 
 
 def _judged_on(problem: ServingLatencyProblem, result: Result) -> Result:
-    """Return a copy of a result whose plan has been evaluated on another problem."""
+    """Return a copy of a result in which the plan is evaluated on a different problem.
+
+    The copy has no bound and no gap.
+    """
     assert result.plan is not None
     report = verify(problem, result.plan)
     assert report.feasible, "the mechanism changes no constraint"
@@ -146,6 +149,6 @@ def _draw(
 
 
 def _say(text: str) -> None:
-    """Show the current activity if stderr is a terminal; an empty string erases the line."""
+    """Show the current activity if stderr is a terminal. An empty string erases the line."""
     if sys.stderr.isatty():
         write_error(f"\r\x1b[2K{text}")

@@ -1,4 +1,4 @@
-"""The command `specopt evaluate`."""
+"""The command `specopt evaluate`, which judges a plan using only the data of its problem."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def evaluate(
 ) -> int:
     """Judge a plan using only the data of its problem.
 
-    Exit codes: 0 feasible, 1 violated, 2 not a result of this problem. With intervals, the worst
-    case and the mean over samples are also reported; the exit code is 1 if the worst case violates
-    the problem.
+    Exit codes: 0 feasible, 1 violated, 2 not a result for this problem. With intervals, the worst
+    case and the mean over samples are also reported; the exit code is 1 if the plan is
+    infeasible in the worst case.
     """
     from specopt.api.claims import without_refuted_claims
     from specopt.api.robustness import robustness

@@ -1,4 +1,6 @@
-"""The command `specopt export`, which writes files for other programs."""
+"""The command `specopt export`, which writes plans, models and engine configurations to files for
+other programs.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +51,13 @@ if TYPE_CHECKING:
 
 
 class FilesToo(TyperGroup):
-    """A command group that also accepts `specopt export FILE --as lp`, without a command name."""
+    """The command group `specopt export`, which also accepts a problem file without a subcommand.
+
+    `specopt export FILE --as lp` is then equivalent to `specopt export formulation FILE --as lp`.
+    """
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command to run: `formulation` if the first argument is a JSON file."""
+        """Return the subcommand to run: `formulation` if the first argument is a JSON file."""
         if args and args[0] not in self.commands and args[0].endswith(".json"):
             args = ["formulation", *args]
         return super().resolve_command(ctx, args)
@@ -80,7 +85,7 @@ Config = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Arguments and options for exporting a configuration for an engine."""
+    """Values of the arguments and options for exporting an engine configuration."""
 
     context: typer.Context
     runtime: Path = required(
@@ -162,12 +167,13 @@ def show_speculation_table(
     output: Path | None,
     beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Write and print a table as an engine configuration.
+    """Convert a speculation table to an engine configuration and print it.
 
-    JSON output includes the additional entries in `beside`.
+    If `output` is set, the configuration is also written to that file. If the printed output is
+    JSON, it also contains the entries in `beside`.
     """
     config, advice = engine.written(found.schedule(), version)
-    # the notes of engines with a single draft length already say this
+    # engines that accept a single draft length already report this in their notes
     if config is not None and not engine.single:
         advice = (*_below_none(found.schedule()), *advice)
     if output is not None:
@@ -185,7 +191,10 @@ def show_speculation_table(
 
 
 def _below_none(schedule: Schedule) -> list[str]:
-    """Return a note on the batch sizes at which a schedule is slower than not drafting."""
+    """Return a list with a note on batch sizes at which a schedule slows decoding down.
+
+    The comparison is with decoding without drafts. The list is empty if there are no such sizes.
+    """
     runs: list[tuple[int, int, float]] = []
     for batch in schedule.batches:
         first, ratio = batch, 1.0
@@ -214,10 +223,10 @@ for name in (
 
 
 def _pair(path: Path, draft: Path | None) -> object:
-    """Read the runtimes in a file.
+    """Read the runtimes of the draft model and the verify model from one or two files.
 
-    A file with a single fit describes the verify model. A fit for the draft model may then be read
-    from another file.
+    If the first file contains a single fit, that fit is for the verify model. The fit for the draft
+    model may then be read from a second file.
     """
     data = read_json(path)
     if isinstance(data, Mapping) and "form" in data:
@@ -231,7 +240,7 @@ def _pair(path: Path, draft: Path | None) -> object:
 
 
 def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -> object:
-    """Return runtimes to which the models specified by options have been added.
+    """Return the runtimes in a file together with the models that are specified by options.
 
     It is an error to specify a model that the file already contains.
     """
@@ -301,13 +310,13 @@ def _export(path: Path, output: Path | None, write: Callable[[Result, Plan], str
 
 
 def _csv(result: Result, plan: Plan) -> str:
-    """Format a result's plan as CSV with a header."""
+    """Format the plan of a result as CSV with a header row."""
     rows = list(kind_of(result.kind).rows(plan))
     return csv_text([list(rows[0]) if rows else ["empty"], *(row.values() for row in rows)])
 
 
 def _yaml(result: Result, plan: Plan) -> str:
-    """Format a result's plan as YAML, with method, objective and bound."""
+    """Format the plan of a result as YAML, together with its method, objective and bound."""
     import yaml
 
     head = {

@@ -1,4 +1,4 @@
-"""The command `specopt fit`."""
+"""The command `specopt fit`, which fits runtime models to measured forward passes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Config = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """Arguments and options of `specopt fit`."""
+    """Values of the arguments and options of `specopt fit`."""
 
     table: Path = argument("TABLE", "A CSV file of measured passes, with a header.")
     x: list[str] = required(
@@ -91,7 +91,7 @@ class Fit:
 
 
 def fit(given: Fit) -> None:
-    """Fit a runtime model to a table of measured passes."""
+    """Fit a runtime model to a table of measured forward passes."""
     from specopt.api.arguments import pairs_of
     from specopt.instances.runtimes.fit import fit_runtime
     from specopt.instances.runtimes.table import TableColumns, read_runtime_table
@@ -155,7 +155,7 @@ def _quantiles(given: Fit) -> list[str]:
 
 
 def _check(given: Fit) -> None:
-    """Reject options that contradict each other or have no effect."""
+    """Raise InvalidInput if options contradict each other or have no effect."""
     if given.x_unit not in (None, "tokens", "flops"):
         raise InvalidInput(f"--x-unit: expected tokens or flops, got {given.x_unit!r}")
     if given.logits not in ("last", "all"):
@@ -193,7 +193,10 @@ def _check(given: Fit) -> None:
 
 
 def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:
-    """Return each fit's row filter and model config, by name; a single fit has an empty name."""
+    """Return the row filter and the model config of each fit, by name of the fit.
+
+    If there is only one fit, its name is empty.
+    """
     draft, verify = given.draft, given.verify
     if bool(draft) != bool(verify):
         raise InvalidInput("--draft and --verify belong together; give both or neither")
@@ -212,7 +215,10 @@ def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:
 
 
 def _repeats(values: Sequence[str]) -> tuple[int, dict[Any, int]]:
-    """Parse the factors applied to times: the common factor, and the factors by name."""
+    """Parse the factors by which measured times are scaled.
+
+    Return a pair: the factor common to all rows, and a dictionary of factors by name.
+    """
     named: dict[Any, int] = {}
     for value in values:
         name, equals, text = (part.strip() for part in value.rpartition("="))

@@ -1,4 +1,4 @@
-"""The command `specopt fit-predictor`."""
+"""The command `specopt fit-predictor`, which fits a rejection predictor to logged drafts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from specopt.commands.shared import (
 
 @dataclass(frozen=True, kw_only=True)
 class FitPredictor:
-    """Arguments and options of `specopt fit-predictor`."""
+    """Values of the arguments and options of `specopt fit-predictor`."""
 
     log: Path = argument(
         "LOG",

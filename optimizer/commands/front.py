@@ -1,4 +1,4 @@
-"""The command `specopt front`."""
+"""The command `specopt front`, which solves a problem for several values of a field."""
 
 from __future__ import annotations
 

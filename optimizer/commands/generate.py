@@ -1,4 +1,4 @@
-"""The command `specopt generate`."""
+"""The command `specopt generate`, which creates a problem from a named family."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ from specopt.commands.shared import (
 
 
 class WithFamilies(TyperCommand):
-    """A command whose help ends with a list of the problem families, which are loaded on demand."""
+    """A command whose help text ends with a list of the built-in problem families.
+
+    The families are loaded only if the help text is shown.
+    """
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write the name and description of every family."""
+        """Write the names and descriptions of the built-in families at the end of the help text."""
         from specopt.api.generate import FAMILIES
 
         with formatter.section("Families"):
@@ -38,7 +41,7 @@ def generate(
     seed: Seed = 0,
     output: Output = None,
 ) -> None:
-    """Make a problem from a named family."""
+    """Create a problem from a named family."""
     from specopt.api.arguments import parameters_of, with_fields
     from specopt.api.generate import generate as generate_problem
     from specopt.models.files import to_json

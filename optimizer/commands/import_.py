@@ -1,4 +1,4 @@
-"""The command `specopt import`."""
+"""The command `specopt import`, which creates a problem from rows of a request trace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from specopt.models.errors import InvalidInput
 
 @dataclass(frozen=True, kw_only=True)
 class Import:
-    """Arguments and options of `specopt import`."""
+    """Values of the arguments and options of `specopt import`."""
 
     trace: Path = argument("TRACE", "A file of requests: CSV or JSON lines.")
     kind: str = required(
@@ -54,7 +54,7 @@ class Import:
 
 
 def import_(given: Import) -> None:
-    """Make a problem from rows of a trace."""
+    """Create a problem from rows of a request trace."""
     from specopt.api.arguments import pairs_of, parameters_of, with_fields
     from specopt.api.generate import from_trace
     from specopt.models.files import to_json

@@ -1,4 +1,6 @@
-"""The command `specopt library`: the shipped instances and their best known results."""
+"""The command `specopt library`, which lists and exports the instances in the library and checks
+submitted results against the best known results.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ def submit(
 ) -> None:
     """Compare a result with the best known result of an instance.
 
-    If the result is better, -o writes the updated line of the library.
+    If the result is better, the updated library entry is written to the file given by -o.
     """
     import datetime
 

@@ -1,4 +1,4 @@
-"""The command `specopt measure`."""
+"""The command `specopt measure`, which times the forward passes of models."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from specopt.models.errors import InvalidInput
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """Arguments and options of `specopt measure`."""
+    """Values of the arguments and options of `specopt measure`."""
 
     config: list[Path] = argument("CONFIG...", "Hugging Face config.json files.")
     output: Path = required("TABLE", "Write the CSV table to this file.", "-o", "--output")
-    # with typer, an option accepts several values only if it is repeated; a list is shorter
+    # typer requires repeating an option for several values; a comma-separated list is shorter
     batch: str = option("N,...", "Batch sizes.", default="1,2,4,8")
     new_tokens: str = option("N,...", "New tokens per sequence of a pass.", default="1,4,16,64,256")
     cached_tokens: str = option(
@@ -46,9 +46,9 @@ class Measure:
 
 
 def measure(given: Measure) -> int:
-    """Time forward passes of decoders with random weights.
+    """Measure the durations of forward passes of decoders with random weights.
 
-    Use `specopt fit` to fit runtime models to the table.
+    Use `specopt fit` to fit runtime models to the resulting table.
     """
     from specopt.instances.checkpoints.model_config import read_model_config
     from specopt.measuring.measure import Settings
@@ -84,7 +84,7 @@ def measure(given: Measure) -> int:
 
 
 def numbers_of(option: str, text: str) -> tuple[int, ...]:
-    """Parse the text of an option as comma-separated integers."""
+    """Parse the value of an option as comma-separated integers."""
     words = [word.strip() for word in text.split(",")]
     if not all(word.isascii() and word.isdecimal() and len(word) < 10 for word in words):
         raise InvalidInput(f"{option}: expected integers separated by commas, got {text!r}")

@@ -1,4 +1,4 @@
-"""The command `specopt methods`."""
+"""The command `specopt methods`, which lists methods for a problem, a kind or all kinds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `specopt model`."""
+"""The command `specopt model`, which shows the costs of a model."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def model(
     ),
     as_json: AsJson = False,
 ) -> None:
-    """Show the costs of a model, counted exactly and by the formulas of the papers.
+    """Show the costs of a model, counted exactly and by the formulas in the papers.
 
-    The costs are parameters, bytes and FLOPs.
+    The costs are the numbers of parameters, bytes and FLOPs.
     """
     from specopt.instances.checkpoints.model_config import read_model_config
 

@@ -1,5 +1,5 @@
-"""The command `specopt plan`: make a judged plan or an engine configuration from two model configs
-and measured passes.
+"""The command `specopt plan`, which computes a judged plan or an engine configuration from two
+model configs and measured forward passes.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     from specopt.solvers.speculation_table.table import SpeculationTable
 
 RATE = 0.7
-"""Acceptance rate assumed for an engine if no acceptance is specified.
+"""Acceptance rate that is assumed for an engine configuration if none is specified.
 
-The rate is raised to the break-even rate if speculation does not pay off at this rate.
+If speculation does not pay off at this rate, the break-even rate is assumed instead.
 """
 
 PRICED = (0.5, 0.9)
-"""Typical range of acceptance rates, for which speedups are reported."""
+"""Ends of a typical range of acceptance rates. Speedups are reported at both ends."""
 
 TASKS = 100
 
@@ -64,12 +64,12 @@ NO_TABLE = (
 )
 
 FLEET = ("device_runtimes", "clients", "tpot", "price", "power")
-"""Options that describe the clients: their devices, limits and costs."""
+"""Options that describe clients and their devices, limits and costs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Arguments and options of `specopt plan`."""
+    """Values of the arguments and options of `specopt plan`."""
 
     draft: Path = required("CONFIG", "Hugging Face config.json of the draft model.")
     verify: Path = required("CONFIG", "Hugging Face config.json of the verify model.")
@@ -120,10 +120,10 @@ class Plan:
 
 
 def plan(given: Plan) -> int:
-    """Make a judged plan from models, runtimes and a link, and list its assumptions.
+    """Compute a judged plan from models, runtimes and a link, and list its assumptions.
 
     For a KIND, the output is a result file, as for solve; for an ENGINE, it is a configuration.
-    Values that no option specifies are taken from a published setting and listed as assumed.
+    Values that no option specifies are taken from a published setting and are listed as assumed.
     """
     from specopt.api.generate import from_deployment
     from specopt.engines import ENGINES
@@ -211,7 +211,10 @@ def _deployment(given: Plan) -> Deployment:
 
 
 def _numbers(option: str, text: str | None, names: str, least: int) -> tuple[float, ...] | None:
-    """Parse the text of an option as at least `least` numbers >= 0, or return None for None."""
+    """Parse the value of an option as a list of nonnegative numbers.
+
+    The list must contain at least `least` numbers. None is returned unchanged.
+    """
     parts = [] if text is None else text.split(",")
     try:
         found = tuple(map(float, parts))
@@ -225,7 +228,7 @@ def _numbers(option: str, text: str | None, names: str, least: int) -> tuple[flo
 
 
 def _replaced(proposal: Proposal, values: Sequence[str]) -> Proposal:
-    """Return a proposal with some fields of its problem replaced."""
+    """Return a copy of a proposal in which some fields of the problem are replaced."""
     from specopt.api.arguments import pairs_of, with_fields
 
     paths = [
@@ -240,7 +243,10 @@ def _replaced(proposal: Proposal, values: Sequence[str]) -> Proposal:
 
 
 def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> int:
-    """Solve the proposed problem, judge the result, and print both the proposal and the result."""
+    """Solve the proposed problem, judge the result, and print the proposal and the result.
+
+    Return the exit code.
+    """
     from importlib import import_module
 
     from specopt.api.solve import solve
@@ -284,7 +290,10 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
 
 
 def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
-    """Compute an engine's draft length for each batch size, and print the underlying data."""
+    """Compute the draft length for each batch size, and print an engine configuration.
+
+    The values on which the configuration is based are printed as well.
+    """
     from specopt.api.placing import advise
     from specopt.console.terminal import sentence
     from specopt.instances.placement.from_deployment import placement
@@ -361,7 +370,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
 
 
 def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
-    """Return the runtimes of decoding steps, and the values on which the runtimes are based."""
+    """Return the runtimes of decoding steps, and the list of values on which they are based."""
     from specopt.instances.runtimes.measured import FORM
     from specopt.solvers.speculation_table.runtimes import Runtimes
 
@@ -394,7 +403,11 @@ def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
 def _unknown(
     times: Runtimes, made: Callable[[Acceptance], SpeculationTable], multiple: int
 ) -> tuple[Acceptance, Value, dict[str, Any]]:
-    """Return an assumed acceptance, and describe its effect on a plan, as text and as data."""
+    """Return the acceptance to assume if it is unknown, and a description of its effect on a plan.
+
+    The result is a tuple (acceptance, value, data). `value` contains the description as text, and
+    `data` contains it in JSON-compatible form.
+    """
     from specopt.models.position_acceptance import PositionAcceptance
     from specopt.solvers.speculation_table.table import break_even
 
@@ -412,7 +425,10 @@ def _unknown(
 
 
 def _predicted(config: Path) -> int:
-    """Return how many tokens the prediction heads in a config predict, or 1 if there are none."""
+    """Return the number of tokens that a model's prediction heads predict, according to its config.
+
+    The result is 1 if the config has no prediction heads.
+    """
     from specopt.models.files import read_json
 
     data = read_json(config)
@@ -431,7 +447,11 @@ def _predicted(config: Path) -> int:
 def _basis(
     values: Sequence[Value], unused: Sequence[str], advice: Sequence[str]
 ) -> Mapping[str, Any]:
-    """Return the values that a plan is based on, as JSON-compatible data."""
+    """Return the information on which a plan is based, as JSON-compatible data.
+
+    The data contains the values that were used, the user's data that were not used, and advice on
+    measurements.
+    """
     return {
         "values": [dataclasses.asdict(one) for one in values],
         "unused": list(unused),

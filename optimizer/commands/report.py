@@ -1,4 +1,4 @@
-"""The command `specopt report`."""
+"""The command `specopt report`, which writes an HTML page about results, comparisons or sweeps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def report(
     """Write a self-contained HTML page with charts, tables and certificates.
 
     If the problem of a result is found, its plan is judged again and drawn. Text and pictures
-    require no scripts.
+    are shown without JavaScript.
     """
     from specopt.kinds.chart import MISSING
     from specopt.models.files import write_text

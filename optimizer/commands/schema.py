@@ -1,4 +1,4 @@
-"""The command `specopt schema`."""
+"""The command `specopt schema`, which prints the JSON Schema or the fields of a kind of problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `specopt sensitivity`."""
+"""The command `specopt sensitivity`, which shows the effect of one more unit of each resource."""
 
 from __future__ import annotations
 

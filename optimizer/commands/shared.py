@@ -1,4 +1,4 @@
-"""Code shared by the commands: declaration of options, exit codes, and reading and writing of
+"""Functions shared by the commands. They declare options, determine exit codes, and read and write
 files.
 """
 
@@ -44,14 +44,14 @@ T = TypeVar("T")
 
 FOUND, NOT_FOUND, BAD_INPUT, INTERNAL, UNWRITTEN = 0, 1, 2, 70, 74
 UNREAD = 141
-"""Exit code if the reader of stdout has closed the pipe, as `head` does.
+"""Exit code that is used if the reader of stdout closes the pipe, as `head` does.
 
-Shells report this code for other programs in the same situation.
+Shells report the same code for a program that is ended by SIGPIPE.
 """
 
 
 def number(text: str | float) -> float:  # typer also parses the default
-    """Parse the text of an option as a number."""
+    """Parse the value of an option as a number."""
     try:
         return float(text)
     except ValueError:
@@ -59,16 +59,16 @@ def number(text: str | float) -> float:  # typer also parses the default
 
 
 def count(text: str | int) -> int:
-    """Parse the text of an option as a non-negative integer."""
+    """Parse the value of an option as a nonnegative integer."""
     if not str(text).isdecimal():
         raise typer.BadParameter(f"expected an integer >= 0, got {text!r}")
     return int(text)
 
 
 def interval(option: str, text: str | None) -> tuple[float, float] | None:
-    """Parse the text of an option as an interval: LOW:HIGH, or a single number.
+    """Parse the value of an option as an interval, written as LOW:HIGH or as a single number.
 
-    The result is None if the text is None.
+    The result is None if the option was not specified.
     """
     if text is None:
         return None
@@ -80,38 +80,38 @@ def interval(option: str, text: str | None) -> tuple[float, float] | None:
 
 
 def option_info(metavar: str | None, text: str, *names: str, **more: Any) -> Any:
-    """Return the typer metadata of an option.
+    """Return the Typer metadata for an option.
 
-    By default, the option is named after the parameter.
+    If no names are specified, Typer derives the name of the option from the parameter.
     """
     return typer.Option(*names, metavar=metavar, help=text, **more)
 
 
 def option(metavar: str | None, text: str, *names: str, default: Any = None, **more: Any) -> Any:
-    """Declare that a parameter or a dataclass field is an option."""
+    """Return a default value that declares a parameter or a dataclass field as an option."""
     return field(default=default, metadata={"info": option_info(metavar, text, *names, **more)})
 
 
 def required(metavar: str | None, text: str, *names: str) -> Any:
-    """Declare an option without a default."""
+    """Return a default value that declares a required option."""
     return option(metavar, text, *names, default=MISSING)
 
 
 def flag(text: str) -> Any:
-    """Declare a flag: an option without a value."""
+    """Return a default value that declares a flag, that is, an option without a value."""
     return option(None, text, default=False)
 
 
 def argument(metavar: str, text: str, default: Any = MISSING) -> Any:
-    """Declare a positional argument."""
+    """Return a default value that declares a positional argument."""
     return field(default=default, metadata={"info": typer.Argument(metavar=metavar, help=text)})
 
 
 def declared(command: Callable[..., T]) -> Callable[..., T]:
-    """Give a command a signature that typer understands.
+    """Return a wrapper of a command with a signature that Typer understands.
 
-    The command's parameters, or the fields of the dataclass that the command accepts, must be
-    declared with `option`, `required`, `flag` or `argument`.
+    The command has parameters that are declared with `option`, `required`, `flag` or `argument`.
+    Alternatively, it accepts one dataclass whose fields are declared in this way.
     """
     hints = get_type_hints(command, include_extras=True)
     given = {name: one.default for name, one in inspect.signature(command).parameters.items()}
@@ -145,7 +145,10 @@ def declared(command: Callable[..., T]) -> Callable[..., T]:
 
 
 def _parser(hint: Any) -> Callable[[str], Any] | None:
-    """Return the function that parses numbers of a type, or None if the type is not numeric."""
+    """Return the function that parses option values of a numeric type.
+
+    The result is None if the type is not numeric.
+    """
     found = (
         _PARSERS.get(part) if not get_args(part) else _parser(part)
         for part in get_args(hint) or (hint,)
@@ -157,7 +160,10 @@ _PARSERS = {int: count, float: number}
 
 
 def filled(call: Callable[..., T], options: Any, **others: Any) -> T:
-    """Call a function or class with `others` and with the options that match its parameters."""
+    """Call a function or class with the attributes of `options` that match its parameters.
+
+    The keyword arguments in `others` are passed as well.
+    """
     shared = {one.name for one in fields(options)} & set(
         inspect.signature(call).parameters
     ) - others.keys()
@@ -169,7 +175,7 @@ AsJson = Annotated[bool, option_info(None, "Print JSON on stdout.", "--json")]
 
 
 def _alone_on_stdout(context: typer.Context, target: Path | None) -> Path | None:
-    """Redirect a command's other output to stderr if its output file is stdout."""
+    """Return a command's output file. If it is stdout, redirect all other output to stderr."""
     if target is not None and is_stdout(target):
         context.with_resource(contextlib.redirect_stdout(sys.stderr))
     return target
@@ -220,12 +226,12 @@ RuntimesFile = Annotated[
 
 
 def read_problem(path: Path) -> Problem:
-    """Read a problem from a file, or from standard input if the path is `-`."""
+    """Read a problem from a JSON file, or from standard input if the path is `-`."""
     return load(_from_stdin(path), Problem)  # type: ignore[type-abstract]
 
 
 def read_result(path: Path) -> Result:
-    """Read a result from a file, or from standard input if the path is `-`."""
+    """Read a result from a JSON file, or from standard input if the path is `-`."""
     return load(_from_stdin(path), Result)
 
 
@@ -234,14 +240,17 @@ def _from_stdin(path: Path) -> Path:
 
 
 def measured(problem: Problem, runtimes: Path | None) -> Problem:
-    """Return a problem with runtimes read from a file, or the problem itself without a file."""
+    """Return a copy of a problem with runtimes read from a file.
+
+    If no file is specified, return the problem itself.
+    """
     if runtimes is None:
         return problem
     return with_runtimes(problem, read_json(runtimes), str(runtimes))
 
 
 def write(obj: Problem | Result, path: Path | None) -> None:
-    """Write a problem or result to a path; do nothing if the path is None."""
+    """Write a problem or a result to a file. Do nothing if the path is None."""
     if path is not None:
         save(obj, path)
 
@@ -249,8 +258,8 @@ def write(obj: Problem | Result, path: Path | None) -> None:
 def problem_file(problem: Path | None, result: Path | None) -> str | None:
     """Return the path of the problem file relative to the folder of the result file.
 
-    The result is None if either path is not a regular file, or if the relative path is not valid
-    Unicode and therefore cannot be written as JSON.
+    The result is None if one of the paths is not a regular file. It is also None if the relative
+    path is not valid Unicode, because it cannot be written as JSON.
     """
     if problem is None or result is None or not (problem.is_file() and is_replaced(result)):
         return None
@@ -259,7 +268,7 @@ def problem_file(problem: Path | None, result: Path | None) -> str | None:
 
 
 def hand_over(text: str, path: Path | None = None) -> None:
-    """Print a text with a final newline, or write it to a file and report the file name."""
+    """Print a string with a final newline, or write it to a file and report the file name."""
     text = text.removesuffix("\n") + "\n"
     if path is None:
         typer.echo(text, nl=False, file=stdout())
@@ -269,21 +278,24 @@ def hand_over(text: str, path: Path | None = None) -> None:
 
 
 def say_written(*paths: Path | None) -> None:
-    """Report the files that were written, skipping paths that are None."""
+    """Report on stderr which files were written. Paths that are None are skipped."""
     for path in paths:
         if path is not None:
             say(f"written to {path}")
 
 
 def exit_code(result: Result) -> int:
-    """Return the exit code of a command that has solved a problem."""
+    """Return the exit code for a command that solved a problem and obtained the given result."""
     if result.termination == "interrupted":
         return INTERRUPTED
     return FOUND if result.plan is not None else NOT_FOUND
 
 
 def check_target(target: Path | None, *sources: Path | None) -> None:
-    """Reject a target that cannot be written or is one of the sources, before any work is done."""
+    """Raise an error if the output file cannot be written or is also an input file.
+
+    Commands call this function before they do any work.
+    """
     if target is not None and target.is_dir():
         raise InvalidInput(f"{target}: cannot be written (is a directory)")
     if target is None or not is_replaced(target):
@@ -299,7 +311,10 @@ def check_target(target: Path | None, *sources: Path | None) -> None:
 
 
 def check_picture(target: Path | None) -> None:
-    """Reject a picture file in an unknown format, before any work is done."""
+    """Raise an error if the format of a picture file is unknown.
+
+    Commands call this function before they do any work.
+    """
     if target is not None and target.suffix[1:].lower() not in FORMS:
         raise InvalidInput(
             f"--picture: expected a file named .png, .pdf or .svg, got {str(target)!r}"
@@ -307,7 +322,7 @@ def check_picture(target: Path | None) -> None:
 
 
 def read_decoder(config: Path) -> Decoder:
-    """Read a Hugging Face config.json and return the exact cost model of the decoder."""
+    """Read a Hugging Face config.json, and return the exact cost model of that decoder."""
     found = read_model_config(config)
     if found.projected:
         raise InvalidInput(
@@ -318,12 +333,12 @@ def read_decoder(config: Path) -> Decoder:
 
 
 def console() -> Console:
-    """Return the console for human-readable output."""
+    """Return the console on which a command prints its human-readable answer."""
     from specopt.console import terminal  # deferred, because importing rich is slow
 
     return terminal.console()
 
 
 def print_json(data: Any) -> None:
-    """Print data as JSON on stdout."""
+    """Print JSON-compatible data on stdout."""
     hand_over(json_text(data, indent=1))

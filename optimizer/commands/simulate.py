@@ -1,4 +1,4 @@
-"""The command `specopt simulate`."""
+"""The command `specopt simulate`, which simulates a plan or a policy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WORKLOADS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Simulate:
-    """Arguments and options of `specopt simulate`."""
+    """Values of the arguments and options of `specopt simulate`."""
 
     source: str = argument("FILE|KIND", "A problem file (JSON), or a kind with --policy.")
     result: Path | None = argument(
@@ -72,9 +72,9 @@ def simulate(given: Simulate) -> None:
     """Simulate a plan with random acceptances, or a policy on a workload.
 
     With FILE RESULT, report the actual latency of a serving-latency or continuous-serving plan, or
-    the tokens per second of a draft-control plan, next to the value of the model. With KIND
-    --policy P --workload FAMILY, report the long-run performance of a policy. With FILE --policy P,
-    report the performance of a policy on the tasks of a problem.
+    the tokens per second of a draft-control plan, next to the value that the model predicts. With
+    KIND --policy P --workload FAMILY, report the long-run performance of a policy. With FILE
+    --policy P, report the performance of a policy on the tasks of a problem.
     """
     from specopt import simulate as play
     from specopt.api.simulate import compare_policies, simulator_of
@@ -135,7 +135,7 @@ def simulate(given: Simulate) -> None:
 def _policy_on_workload(
     kind: str, policy: str | None, workload: str | None, param: Sequence[str], seed: int
 ) -> tuple[Any, str, dict[str, Any]]:
-    """Return the workload, the name of the policy, and the options of the simulator."""
+    """Return a tuple (workload, policy, options), which contains the arguments of `simulate`."""
     from specopt.api.plugins import POLICIES, plugged
     from specopt.api.simulate import SIMULATORS
     from specopt.models.arguments import one_of
@@ -158,7 +158,10 @@ def _policy_on_workload(
 def _parameters(
     simulator: Simulator, family: Family | None, param: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split parameters into parameters of the workload family and options of the simulator."""
+    """Separate parameters of the workload family from options of the simulator.
+
+    Return a pair of dictionaries in this order.
+    """
     from specopt.api.arguments import pairs_of, typed
 
     own = {} if family is None else family.plain

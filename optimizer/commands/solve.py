@@ -1,4 +1,4 @@
-"""The command `specopt solve`."""
+"""The command `specopt solve`, which solves problems and shows or saves the results."""
 
 from __future__ import annotations
 
@@ -52,8 +52,9 @@ def solve(
 ) -> int:
     """Solve problems and show or save the results.
 
-    With several files, the output is a folder that contains one result per file, with the same file
-    name. The time limit applies to each file. The exit code is the largest exit code of all files.
+    With several files, the output is a folder that contains one result file per problem file, with
+    the same name. The time limit applies to each file. The exit code is the largest exit code of
+    all files.
     """
     from specopt.api.arguments import method_of
     from specopt.api.scan import solve_with_choices
@@ -103,7 +104,10 @@ def solve(
 
 
 def _targets(files: Sequence[Path], folder: Path | None) -> list[Path | None]:
-    """Create the output folder, and return the result file for each problem file."""
+    """Create the output folder, and return the output file for each problem file.
+
+    The output files are None if there is no output folder.
+    """
     if folder is None:
         return [None] * len(files)
     targets = [folder / f"{'stdin' if file == Path('-') else file.stem}.json" for file in files]

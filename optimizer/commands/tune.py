@@ -1,5 +1,5 @@
-"""The command `specopt tune`: compute a speculation table from measured throughput, and choose the
-points to measure next.
+"""The command `specopt tune`, which computes a speculation table from measured throughput and
+chooses the points to measure next.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LONGEST = 5  # maximum draft length with --drive if --max-length is not specifi
 
 @dataclass(frozen=True, kw_only=True)
 class Tune:
-    """Arguments and options of `specopt tune`."""
+    """Values of the arguments and options of `specopt tune`."""
 
     sweep: list[str] = argument(
         "SWEEP...",
@@ -112,7 +112,7 @@ class Tune:
 
 
 def tune(given: Tune) -> None:
-    """Choose draft lengths per batch size from measured throughput.
+    """Choose the draft length for each batch size from measured throughput.
 
     The command prints the table for an engine, its gain with uncertainty bands from held-out
     measurements, and advice on whether to disable speculation.
@@ -182,9 +182,10 @@ def tune(given: Tune) -> None:
 
 
 def _first_points(given: Tune, sweep: Sweep, goal: Goal) -> list[dict[str, Any]]:
-    """Return the points to measure before setups can be compared.
+    """Return the points that must be measured before setups can be compared.
 
-    Each point contains the name of the drafter if there are several drafters.
+    If there are several setups, each point with drafts also contains the fields of its setup. The
+    list is empty if the existing measurements suffice.
     """
     from specopt.solvers.speculation_table.tuning.options import named
     from specopt.solvers.speculation_table.tuning.tuner import Tuner
@@ -241,7 +242,7 @@ def _goal(given: Tune, sweep: Sweep, engine: Engine) -> Goal:
 
 
 def _room(given: Tune, sweep: Sweep) -> tuple[int, int]:
-    """Return how many requests fit in memory without the drafter, and how many fit with it."""
+    """Return how many requests fit in memory, as a pair: without and with the drafter."""
     from specopt.instances.checkpoints.model_config import read_model_config
     from specopt.instances.deployment.deployment import room
 
@@ -260,7 +261,11 @@ def _room(given: Tune, sweep: Sweep) -> tuple[int, int]:
 
 
 def _costs(given: Tune, data: dict[str, Any]) -> list[str]:
-    """Add the cost per million tokens to each output row, and return a note about the cost."""
+    """Add the cost per million tokens to each output row, and return notes about the cost.
+
+    Without a price per hour, or if tokens per joule are maximised, the rows are unchanged and the
+    list of notes is empty.
+    """
     if given.price is None or given.per == "joule":
         return []
     for row in [*data["predictions"], *data.get("capacity", ())]:
@@ -273,7 +278,7 @@ def _costs(given: Tune, data: dict[str, Any]) -> list[str]:
 
 
 def _drive(given: Tune, command: str, engine: Engine) -> None:
-    """Measure an engine, and add rows to the sweep, until no more measurements are needed."""
+    """Measure an engine and append rows to the sweep until no more measurements are needed."""
     from specopt.commands.measure import numbers_of
     from specopt.measuring.client import PROMPTS, Client
     from specopt.measuring.drive import drive

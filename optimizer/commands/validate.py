@@ -1,4 +1,4 @@
-"""The command `specopt validate`: compare a prediction with measurements of the user's server."""
+"""The command `specopt validate`, which compares a prediction with measurements on a server."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from specopt.solvers.speculation_table.held import OfSweep, Prediction
 
 MAX_PROMPTS = 512
-"""Maximum number of prompts made from a trace."""
+"""Maximum number of prompts that are created from a trace."""
 
 MAX_LOADS = 4096
-"""Maximum number of concurrent requests, each of which uses a thread."""
+"""Maximum number of concurrent requests. Each request uses a thread."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Validate:
-    """Arguments and options of `specopt validate`."""
+    """Values of the arguments and options of `specopt validate`."""
 
     source: list[str] = argument(
         "PLAN|SWEEP...",
@@ -108,11 +108,11 @@ class Validate:
 
 
 def validate(given: Validate) -> int:
-    """Compare a prediction with your own server, and correct the underlying data.
+    """Compare a prediction with measurements on your own server, and correct the underlying data.
 
     The command runs the predicted loads on an OpenAI-compatible server and reads the acceptance
-    from the /metrics of the server. It prints predicted and measured throughput, the ranking of the
-    options, and the largest errors. The output is the corrected sweep for tune, or the corrected
+    from the server's /metrics endpoint. It prints predicted and measured throughput, the ranking of
+    the options, and the largest errors. The output is a corrected sweep for tune, or corrected
     runtimes for plan.
     """
     from specopt.measuring.record import Record
@@ -165,7 +165,7 @@ def validate(given: Validate) -> int:
 
 
 def _load(given: Validate, prediction: Prediction, client: Client, record: Record) -> None:
-    """Measure the predicted loads that are not yet in the record."""
+    """Measure each load that has a prediction but is not yet in the record of measurements."""
     from specopt.measuring.external import External
     from specopt.measuring.record import drive
     from specopt.models.arguments import integer
@@ -201,7 +201,10 @@ def _load(given: Validate, prediction: Prediction, client: Client, record: Recor
 
 
 def _prediction(given: Validate) -> Prediction:
-    """Return the prediction to validate, from runtimes and acceptance or from a sweep."""
+    """Return the prediction to validate.
+
+    It is computed from runtimes and acceptance, or from a measured sweep.
+    """
     from specopt.instances.acceptance import read_acceptance
     from specopt.instances.checkpoints.model_config import read_model_config
     from specopt.instances.deployment.passes import Passes
@@ -223,7 +226,7 @@ def _prediction(given: Validate) -> Prediction:
 
 
 def _plan(source: str) -> OfSweep | None:
-    """Return the predictions in an output file of `tune`, or None for any other file."""
+    """Return the predictions in a file that `tune` wrote, or None for any other file."""
     from specopt.instances.reading.json_documents import json_documents
     from specopt.solvers.speculation_table.held import planned
 
@@ -238,7 +241,10 @@ def _plan(source: str) -> OfSweep | None:
 
 
 def _client(given: Validate) -> Client:
-    """Return a client with the user's prompts, or synthetic prompts of the lengths in the trace."""
+    """Return a client for the server, with prompts from the user or synthetic prompts.
+
+    If a trace is specified, the synthetic prompts have the lengths in the trace.
+    """
     from specopt.instances.traces import read_trace
     from specopt.measuring.client import MANY, PROMPTS, Client
 

@@ -1,4 +1,4 @@
-"""The command `specopt warmup`: compile kernels in advance."""
+"""The command `specopt warmup`, which compiles kernels in advance."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def warmup(
             min(os.cpu_count() or 1, len(missing)), get_context("spawn"), *ignore
         )
         try:
-            # neighbouring kernels share helpers, which each process compiles only once
+            # adjacent kernels in the list share helpers, which each process compiles only once
             names = pool.map(prepare, [each.name for each in missing], chunksize=5)
             for done, name in enumerate(names, 1):
                 seconds = time.monotonic() - started

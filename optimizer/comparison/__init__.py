@@ -1,3 +1,4 @@
-"""Comparison of methods on instances. A comparison runs in parallel and can be resumed. The package
-contains cells, worker processes, records and summaries.
+"""Comparison of methods on problem instances.
+
+A comparison runs in parallel and can be resumed after an interruption.
 """

@@ -1,6 +1,6 @@
-"""Cells of a comparison, and records of their results.
+"""Cells, which are the units of work of a comparison, and records of their results.
 
-A cell is a method applied to an instance within given limits.
+A cell is one run of one method on one problem instance with given limits and a given seed.
 """
 
 from __future__ import annotations
@@ -21,37 +21,38 @@ from specopt.models.result import Status
 from specopt.solvers.method import Method
 
 FAILED = "failed"
-"""Status of a cell that produced no result."""
+"""Status in the record of a cell that produced no result."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Fields shared by cells and records.
+    """Description of a run of a method on an instance. Its fields are shared by cells and records.
 
     Parameters
     ----------
     instance
-        Name of the instance, for display.
+        Name of the instance, used only for display.
     kind
         Kind of the problem.
     problem_sha256
-        Digest of the problem.
+        SHA-256 digest of the problem.
     method
         Name of the method.
     options
         Options of the method.
     time_limit
-        As in `specopt.solve`.
+        Time limit in seconds, as in `specopt.solve`.
     gap_limit
-        As `gap` in `specopt.solve`.
+        Relative gap at which the method may stop, which is called `gap` in `specopt.solve`.
     seed
-        As in `specopt.solve`.
+        Random seed, as in `specopt.solve`.
     scale
-        Problem data on which the relative gaps depend.
+        Values from the problem that are needed to compute relative gaps.
     label
         Name of the method, followed by the options that differ from their defaults.
     sources
-        Version and digests of the source code on which the result depends; see `sources_of`.
+        Version and digests of the source code on which the result depends, as returned by
+        `sources_of`.
     """
 
     instance: str
@@ -69,14 +70,14 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell(Run):
-    """A method to be run on an instance.
+    """A run of a method on an instance, with the data that is needed to execute it.
 
     Parameters
     ----------
     problem
         Problem as JSON-compatible data.
     pickled
-        Method to run, pickled and encoded as text.
+        Method to run, pickled and encoded as a string.
     """
 
     problem: dict[str, Any]
@@ -110,7 +111,7 @@ class Cell(Run):
             label=label_of(method),
             pickled=pickled(method, f"methods: {method.name}"),
             sources=sources,
-            # converted to float, so that 2 and 2.0 give equal keys
+            # numbers are converted to float, so that 2 and 2.0 yield equal keys
             time_limit=None if time_limit is None else float(time_limit),
             gap_limit=float(gap),
             seed=seed,
@@ -119,7 +120,7 @@ class Cell(Run):
 
     @property
     def key(self) -> str:
-        """Key of the cell.
+        """Key that identifies the cell.
 
         The key depends on the problem, method, sources, limits and seed, but not on the name of the
         instance.
@@ -145,12 +146,14 @@ def label_of(method: Method) -> str:
 
 
 def pickled(value: Method, where: str) -> str:
-    """Pickle a method as text, by import path, or by value if it is defined in a notebook.
+    """Pickle a method and encode it as a string.
+
+    The method is pickled by import path, or by value if it is defined in a notebook.
 
     Raises
     ------
     InvalidInput
-        If the method cannot be pickled. The message begins with `where`.
+        If the method cannot be pickled. The error message begins with `where`.
     """
     import cloudpickle
 
@@ -161,13 +164,13 @@ def pickled(value: Method, where: str) -> str:
 
 
 def unpickled(text: str) -> Any:
-    """Return the method encoded in a text by `pickled`."""
+    """Return the method that `pickled` encoded as a string."""
     return pickle.loads(base64.b64decode(text))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record(Run):
-    """Outcome of a cell, which is either the numbers of a result or the reason for a failure.
+    """Outcome of a cell: either the numbers in its result or the reason why the cell failed.
 
     Parameters
     ----------
@@ -176,19 +179,19 @@ class Record(Run):
     status
         Status of the result, or ``failed`` if the method crashed, was killed or was refused.
     termination
-        Termination of the result; None if the cell failed.
+        Reason why the method stopped; None if the cell failed.
     objective
-        Objective of the result; None if the cell failed.
+        Objective of the plan; None if there is no plan.
     bound
-        Bound of the result; None if the cell failed.
+        Bound on the objective of every plan; None if there is no bound.
     gap
-        Gap of the result; None if the cell failed.
+        Relative gap between objective and bound; None if it is unknown.
     seconds
         Duration of the solve, in seconds; None if the cell failed.
     wall_seconds
-        Duration of the cell in seconds, including the start of its process.
+        Total duration of the cell in seconds, including the start of its process.
     error
-        Reason for a failure, or those claims of the result that its numbers refute.
+        Reason for a failure, or sentences about claims in the result that its numbers refute.
     started
         Start time of the solve (UTC).
     host
@@ -196,11 +199,11 @@ class Record(Run):
     versions
         Versions of the libraries that were used.
     plan
-        Plan of the result, so that it can be judged again; None if the cell failed or the record
-        was written by an earlier version. The problem is stored separately under its digest, in
-        the folder or in the instance library.
+        Plan in the result, which is stored so that it can be judged again. None if there is no plan
+        or if the record was written by an early version. The problem is stored separately under its
+        digest, in the folder or in the instance library.
     stats
-        Counters of the result; empty if the cell failed.
+        Counters that the method reported; empty if the cell failed.
     """
 
     key: str
@@ -220,7 +223,7 @@ class Record(Run):
 
     @classmethod
     def of(cls, cell: Cell, **found: Any) -> Record:
-        """Return the record of a cell with the given results."""
+        """Create the record of a cell from the fields that describe its outcome."""
         return cls(
             key=cell.key, **{one.name: getattr(cell, one.name) for one in fields(Run)}, **found
         )
@@ -232,12 +235,15 @@ class Record(Run):
 
     @property
     def infeasible(self) -> bool:
-        """Whether the result proves that no plan is feasible. Such a proof counts as an answer."""
+        """Whether the result proves that no feasible plan exists.
+
+        Such a proof counts as an answer.
+        """
         return self.status == "infeasible"
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Values that identify the cell regardless of the source code with which it was run."""
+        """Values that identify the cell independently of the version of the source code."""
         options = json.dumps(self.options, sort_keys=True)
         return (
             self.problem_sha256,
@@ -254,12 +260,12 @@ class Record(Run):
 
     @classmethod
     def from_dict(cls, data: object) -> Record:
-        """Return the record stored in JSON-compatible data; keys of later versions are ignored.
+        """Create a record from JSON-compatible data. Keys that later versions added are ignored.
 
         Raises
         ------
         InvalidInput
-            If the data is not a valid record, or its kind is unknown.
+            If the data is not a valid record, or if its kind is unknown.
         """
         record: Record = read(cls, data, "")
         for name in ("time_limit", "gap_limit", "seconds", "wall_seconds"):

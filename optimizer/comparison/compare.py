@@ -1,4 +1,4 @@
-"""The function `compare`, which sends cells to an executor, saves records, and returns a table."""
+"""The function `compare`, which runs methods on problems in parallel and tabulates the results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from specopt.models.reading import StrPath
 from specopt.solvers.method import Method
 
 MAX_WAITING = 1000
-"""Maximum number of cells that wait in the queue of an executor."""
+"""Maximum number of cells that are queued in an executor at the same time."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class CompareProgress:
     seconds
         Time since the start of the comparison, in seconds.
     seconds_left
-        Estimated remaining time in seconds, or None if unknown.
+        Estimated remaining time in seconds; None if unknown.
     """
 
     done: int
@@ -70,47 +70,50 @@ def compare(
 ) -> Comparison:
     """Run every method on every problem that it can solve, and return a table of results.
 
-    Each cell, which is one method applied to one problem, runs in a worker process with one
-    thread. A method that exceeds its time limit is killed. A crash is recorded as a failure. With
-    a folder, every record is saved immediately, and cells that are already in the folder are not
-    run again, so that the same call resumes a comparison that was killed. A failure of the
-    executor itself is listed in the table but not saved, so that the next call runs the cell again.
+    Each cell, which is one run of one method on one problem, uses a worker process with one thread.
+    A method that exceeds its time limit is killed. A crash is recorded as a failure.
+
+    If a folder is specified, every record is saved immediately. Cells whose records are already in
+    the folder are not run again. Repeating a call therefore resumes a comparison that was killed. A
+    failure of the executor itself is listed in the table but not saved, and the next call runs the
+    cell again.
 
     Parameters
     ----------
     methods
-        Names of methods, methods with their options, or functions that map a problem to a plan;
-        None for every method that can solve the problem.
+        Methods to compare. Each is a name, a `Method` object with its options, or a function that
+        maps a problem to a plan. None selects every method that can solve the problem.
     problems
-        Problems, as a mapping by name or as a sequence. Problems without a name are numbered.
+        Problems, as a mapping by name or as a sequence. Unnamed problems are numbered.
     time_limit
         Time limit per cell, in seconds. None limits the work of `auto` instead, as in
         `specopt.solve`, so that no result depends on the machine; other methods then run until
         they finish.
     gap
-        As in `specopt.solve`.
+        Relative gap at which a method may stop, as in `specopt.solve`.
     seeds
-        Seeds for the runs. Every method is run on every problem once per seed.
+        Random seeds. Every method is run on every problem once per seed.
     jobs
-        Number of parallel cells of the local executor; None for the number of processors.
+        Number of cells that the local executor runs in parallel; None for the number of processors.
     executor
-        Any `concurrent.futures.Executor`, or ``"local"``, ``"dask://HOST:PORT"`` or ``"ray"``.
+        Executor that runs the cells: ``"local"``, ``"dask://HOST:PORT"``, ``"ray"``, or any
+        `concurrent.futures.Executor`.
     folder
         Folder in which records are saved; None to save nothing.
     shard
-        Pair (i, n) that selects only every n-th cell, starting with the i-th, i = 1, ..., n. In
-        this way, n machines can share a comparison and a folder.
+        Pair (i, n) with 1 <= i <= n, which selects every n-th cell, starting with the i-th cell.
+        In this way, n machines can share a comparison and a folder.
     grace_seconds
-        Grace period in seconds, by which a method may exceed its time limit before it is killed.
+        Time by which a method may exceed its time limit before it is killed, in seconds.
     callback
-        Function called after every cell. The comparison stops if the function returns True;
-        running cells are then abandoned.
+        Function that is called after every cell. If the function returns True, the comparison stops
+        and abandons the running cells.
 
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain, a method does not exist, or the folder cannot be
-        written.
+        If an argument is outside its domain, if a method does not exist, or if the folder cannot
+        be written.
     """
     check_callback(callback)
     cells = cells_of(methods, problems, time_limit=time_limit, gap=gap, seeds=seeds)
@@ -169,7 +172,10 @@ def compare(
 
 
 def _seconds_left(records: Sequence[Record], seconds: float) -> float:
-    """Return the expected duration per remaining cell in seconds, excluding kernel compilation."""
+    """Return the estimated time for each remaining cell, in seconds, without kernel compilation.
+
+    `records` are those of the cells that finished since the start, `seconds` ago.
+    """
     wall = sum(record.wall_seconds for record in records)
     preparing = sum(record.stats.get("preparing_seconds", 0.0) for record in records)
     return seconds * (1.0 - preparing / wall if wall > preparing else 1.0) / len(records)
@@ -178,7 +184,7 @@ def _seconds_left(records: Sequence[Record], seconds: float) -> float:
 def _record_of(future: Future[Record], cell: Cell) -> tuple[Record, bool]:
     """Return the record of a finished cell, and whether the record should be saved.
 
-    Failures of the executor itself are not saved.
+    A record is not saved if the executor itself failed.
     """
     try:
         return future.result(), True
@@ -193,7 +199,7 @@ def _submitted(submit: Submit, cell: Cell) -> Future[Record]:
     Raises
     ------
     InvalidInput
-        If the executor is broken or was shut down, and therefore accepts no more cells.
+        If the executor accepts no more cells, because it is broken or was shut down.
     """
     try:
         return submit(cell)
@@ -214,14 +220,14 @@ def cells_of(
 ) -> list[Cell]:
     """Return the cells of a comparison, instance by instance, without duplicates.
 
-    A method is skipped for problems that it cannot solve, but at least one problem must be of the
-    method's kind.
+    A method is skipped for problems that it cannot solve. However, at least one problem must belong
+    to the kind for which the method is defined.
 
     Raises
     ------
     InvalidInput
-        If there are no cells, a method applies to none of the problems, or two methods for the
-        same kind have the same name.
+        If there are no cells, if a method applies to none of the problems, or if two methods for
+        the same kind have the same name.
     """
     by_name = _named(problems)
     if not by_name:

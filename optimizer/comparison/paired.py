@@ -1,9 +1,10 @@
-"""Paired comparison of methods on common cells, using Wilcoxon's signed-rank test with Holm's
-correction, and bootstrap intervals.
+"""Paired statistical comparison of methods.
 
-The test compares the relative distance of each plan from the best known plan for its problem. This
-distance has the same scale for problems of any size. The mean over the seeds of a problem counts as
-one observation, because seeds of the same problem are not independent.
+The module uses Wilcoxon's signed-rank test with Holm's correction, and bootstrap confidence
+intervals. The tests compare the relative distances of plans from the best known plan for the same
+problem, because such distances are comparable across problems of different sizes. Each problem
+contributes one observation, which is the mean over its seeds, because runs on the same problem are
+not independent.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from specopt.comparison.table import WITHIN, Comparison, expect_comparison
 from specopt.models.fields import Floats
 
 CONFIDENCE = 0.95
-"""Confidence level of the bootstrap intervals."""
+"""Confidence level of the bootstrap intervals for mean differences."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTest:
-    """Comparison of two methods on the problems for which both methods have plans.
+    """Statistical comparison of two methods on the problems for which both methods have plans.
 
     Parameters
     ----------
@@ -35,25 +36,27 @@ class PairedTest:
     second
         Label of the second method.
     problems
-        Number of problems.
+        Number of problems on which the methods are compared.
     first_infinite
-        Number of problems on which only the first method is infinitely far from the best plan,
-        for example with a utility of minus infinity. The test ranks these problems last.
+        Number of problems on which only the first method's plan is infinitely far from the best
+        plan, for example because its utility is minus infinity. The test assigns the highest ranks
+        to these problems.
     second_infinite
-        Number of problems on which only the second method is infinitely far from the best plan.
+        Number of problems on which only the second method's plan is infinitely far from the best
+        plan.
     mean_difference
-        Mean difference between the distances from the best plan, first method minus second. A
-        negative value means that the first method is better. Infinite differences are excluded;
+        Mean difference in relative distance from the best plan, first method minus second method.
+        A negative value means that the first method is better. Infinite differences are excluded.
         None if all differences are infinite.
     low
-        Lower end of the 95 % bootstrap interval of the mean difference (percentiles); None for
-        fewer than two problems.
+        Lower end of the 95 % bootstrap percentile interval for the mean difference; None if fewer
+        than two differences are finite.
     high
         Upper end of the same interval.
     p_value
-        Two-sided p-value of Wilcoxon's signed-rank test of the hypothesis that neither method is
-        better, after Holm's correction for all pairs of the kind; 1 if the methods are equal on
-        all problems.
+        Two-sided p-value of Wilcoxon's signed-rank test, after Holm's correction for all pairs of
+        methods of the kind. The null hypothesis is that neither method is better. The p-value is 1
+        if the methods are equal on all problems.
     """
 
     kind: str
@@ -69,7 +72,7 @@ class PairedTest:
 
 
 def paired_tests(comparison: Comparison) -> list[PairedTest]:
-    """Return the tests for all pairs of methods, separately for each kind of problem."""
+    """Compare all pairs of methods, separately for each kind of problem."""
     expect_comparison(comparison)
     found = []
     for kind in comparison.kinds:
@@ -102,7 +105,7 @@ def paired_tests(comparison: Comparison) -> list[PairedTest]:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values after Holm's correction, in the given order.
+    """Return p-values adjusted by Holm's correction, in the order of the arguments.
 
     Examples
     --------
@@ -129,7 +132,11 @@ def _differences(comparison: Comparison, pairs: Sequence[tuple[Record, Record]])
 
 
 def _mean(values: list[float]) -> float:
-    """Return the mean over seeds, or 0 if each method is infinitely bad for some seed."""
+    """Return the mean of the differences over seeds.
+
+    The result is 0 if the values contain both infinities, that is, if each method is infinitely far
+    from the best plan for some seed.
+    """
     return 0.0 if {np.inf, -np.inf} <= set(values) else float(np.mean(values))
 
 

@@ -1,7 +1,7 @@
-"""Processes that run the cells of a comparison: local workers, and executors on other machines.
+"""Execution of a comparison's cells in worker processes, locally or on other machines.
 
-A worker is a process that answers requests over a pipe. The process starts when it receives its
-first request, and is reused until it is killed.
+A worker is a process that answers requests over a pipe. It is started for the first request and
+reused until it is killed.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ ONE_THREAD = dict.fromkeys(
 """Environment variables that restrict the libraries of a worker to one thread."""
 
 START_SECONDS = 600.0
-"""Time limit for starting a worker and compiling kernels, in seconds. Kernels are compiled once per
-machine.
+"""Time limit for starting a worker, in seconds. It includes the time for kernel compilation,
+which is needed only once per machine.
 """
 
 GRACE_SECONDS = 5.0
-"""Grace period in seconds, by which a method may exceed its time limit before it is killed."""
+"""Time by which a method may exceed its time limit before it is killed, in seconds."""
 
 Submit = Callable[[Cell], "Future[Record]"]
 
 
 class TimedOut(Exception):
-    """A worker did not answer in time and was killed."""
+    """Exception for a worker that did not answer in time and was killed."""
 
 
 class Crashed(Exception):
-    """A worker ended without sending an answer."""
+    """Exception for a worker process that ended without sending an answer."""
 
 
 class Worker:
-    """A process that answers requests by running `specopt.comparison.worker.serve`."""
+    """Handle for a worker process, which runs `specopt.comparison.worker.serve`."""
 
     command: ClassVar[tuple[str, ...]] = (sys.executable, "-P", "-m", "specopt.comparison.worker")
-    """Command line of the process, to which the descriptor of its end of the pipe is appended."""
+    """Command line that starts the process. The descriptor of the worker's pipe end is appended."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
@@ -70,10 +70,10 @@ class Worker:
         Parameters
         ----------
         request
-            Any value that can be pickled and that the process understands.
+            Any object that can be pickled and that the process accepts as a request.
         seconds
-            Time limit in seconds, counted from the time at which the process is ready; None for no
-            limit.
+            Time limit for the answer in seconds, counted from the moment when the process is ready.
+            None for no limit.
 
         Raises
         ------
@@ -86,7 +86,7 @@ class Worker:
             self._start()
         try:
             self._pipe.send(request)
-            # the first answer reports that the process is ready, with all kernels compiled
+            # the first answer reports that the process is ready and that all kernels are compiled
             for allowed in (START_SECONDS, seconds):
                 if not self._pipe.poll(allowed):
                     raise TimedOut
@@ -101,14 +101,14 @@ class Worker:
     def kill(self) -> None:
         """Kill the process and its children.
 
-        A thread that is waiting for an answer receives an exception.
+        A thread that is waiting for an answer from the process receives an exception.
         """
         if (process := self.process) is not None:
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Kill the process, if there is one, and wait until it has ended."""
+        """Kill the process if it is running, and wait until it has ended."""
         self.kill()
         if self.process is not None:
             self.process.wait()
@@ -128,7 +128,7 @@ class Worker:
                 stderr=self._errors,
                 pass_fds=(theirs.fileno(),),
                 env={**os.environ, **ONE_THREAD},
-                # the parent handles Ctrl-C; a session of its own allows the process group to be
+                # the parent handles Ctrl-C; with a separate session, the process group can be
                 # killed
                 start_new_session=True,
             )
@@ -145,9 +145,9 @@ class Worker:
 
 
 class Workers:
-    """A set of workers shared by several threads.
+    """A pool of workers shared by several threads.
 
-    There are as many workers as threads that wait for an answer at the same time.
+    The pool grows to the largest number of threads that wait for an answer at the same time.
     """
 
     def __init__(self) -> None:
@@ -158,7 +158,10 @@ class Workers:
 
     @contextmanager
     def one(self) -> Iterator[Worker]:
-        """Lend a worker to the caller. After `kill`, a lent worker does not start a process."""
+        """Provide a worker to the calling thread for the duration of a `with` block.
+
+        After `kill`, a process that such a worker starts is killed at once.
+        """
         with self._lock:
             if not self._idle:
                 self._idle.append(Worker())
@@ -181,7 +184,7 @@ class Workers:
     def close(self) -> None:
         """Kill all processes and wait until they have ended.
 
-        No thread may be waiting for an answer.
+        When this method is called, no thread may be waiting for an answer.
         """
         self.kill()
         for worker in self._all:
@@ -189,7 +192,7 @@ class Workers:
 
 
 _shared = Workers()
-"""Workers for cells that executors run in this process."""
+"""Workers for the cells that an executor runs in this process."""
 
 atexit.register(_shared.close)
 
@@ -197,10 +200,10 @@ atexit.register(_shared.close)
 def run_cell(
     cell: Cell, grace_seconds: float = GRACE_SECONDS, workers: Workers | None = None
 ) -> Record:
-    """Solve a cell in a worker process with one thread, and return a record even on failure.
+    """Run a cell in a worker process with one thread, and return its record.
 
-    The worker is killed if solving takes longer than 1.05 times the time limit plus the grace
-    period.
+    If the run fails, the record contains the reason. The worker is killed if the solve takes longer
+    than 1.05 times the time limit plus the grace period.
     """
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     limit = None if cell.time_limit is None else 1.05 * cell.time_limit + grace_seconds
@@ -225,23 +228,25 @@ def run_cell(
 def submitting(
     executor: Executor | str, jobs: int | None, grace_seconds: float
 ) -> Iterator[Submit]:
-    """Open an executor, yield a function that sends cells to it, and finally close the executor.
+    """Open an executor and yield a function that submits a cell to it.
+
+    The executor is closed at the end of the `with` block, unless the caller provided it.
 
     Parameters
     ----------
     executor
-        ``local`` for worker processes on this machine, ``dask://HOST:PORT`` for the scheduler of a
-        Dask cluster, ``ray`` for the Ray cluster at ``RAY_ADDRESS`` or on this machine, or any
-        executor object, which is left open.
+        Executor object or name of an executor. ``local`` stands for worker processes on this
+        machine, ``dask://HOST:PORT`` for the Dask cluster with this scheduler, and ``ray`` for the
+        Ray cluster at ``RAY_ADDRESS`` or on this machine.
     jobs
-        Number of parallel cells with ``local``; None for the number of processors.
+        Number of cells that ``local`` runs in parallel; None for the number of processors.
     grace_seconds
-        Grace period in seconds, by which a method may exceed its time limit before it is killed.
+        Time by which a method may exceed its time limit before it is killed, in seconds.
 
     Raises
     ------
     InvalidInput
-        If the executor is unknown, or if no scheduler answers at the given address.
+        If the executor is unknown, or if no scheduler answers at its address.
     MissingDependency
         If Dask or Ray is not installed.
     """

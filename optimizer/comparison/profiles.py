@@ -1,12 +1,14 @@
-"""Performance profiles (Dolan and More 2002): the share of cells that a method solves within a
-factor of the best result.
+"""Performance profiles (Dolan and More 2002), which show the share of cells that each method solves
+as a function of gap and of time.
 
-The left chart shows the share of cells whose plan is within a given gap of the best bound. A gap
-below 0.0001 % is due to rounding, and is drawn at this value. The right chart shows the share of
-cells that a method solves within a given factor of the fastest method's time. A cell is solved by a
-plan within 1 % of the best bound (of the best plan if there is no bound), or by a proof that no
-plan exists. All methods have the same test set, which consists of the cells that at least one of
-them accepted. A method that refused an instance or failed has not solved it.
+The gap profile, on the left, shows the share of cells for which a method's plan is within a given
+gap of the best bound, or of the best plan if there is no bound. Gaps below 0.0001 % are due to
+rounding and are drawn at this value. The time profile, on the right, shows the share of cells that
+a method solves within a given factor of the fastest method's time. A cell counts as solved if the
+gap is at most 1 %, or if the method proves that no plan exists.
+
+All methods are evaluated on the same cells, namely those that at least one method accepted. A
+method that refused a cell or failed has not solved it.
 """
 
 from __future__ import annotations
@@ -25,16 +27,17 @@ from specopt.kinds.chart import TOOLTIP, Chart, Picture, layer, looks, quantity
 from specopt.models.fields import Floats
 
 SOLVED = 0.01
-"""Maximum relative gap at which a cell counts as solved in the time profile."""
+"""Largest relative gap at which a cell counts as solved in the time profile."""
 
 MAX_GAP, MIN_SECONDS = 1e3, 1e-4
-"""Largest gap that is drawn, and minimum time in seconds to which shorter times are raised."""
+"""Largest relative gap in the chart, and time in seconds to which shorter times are rounded up."""
 
 
 def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
-    """Return the sorted gaps of each method over all cells.
+    """Return each method's relative gaps in all cells in ascending order, by method label.
 
-    A gap is infinite if the cell has no plan or no bound.
+    If there is no bound, the distance from the best plan is used as the gap. The gap is infinite if
+    the method has no plan, and 0 if it proves that no plan exists.
     """
     return _sorted(
         [
@@ -45,9 +48,10 @@ def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
 
 
 def time_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
-    """Return the sorted ratios of each method's times to the fastest method's times.
+    """Return each method's time ratios in all cells in ascending order, by method label.
 
-    The ratio of an unsolved cell is infinite.
+    A time ratio is the method's time divided by the time of the fastest method in the same cell.
+    The ratio is infinite if the method does not solve the cell.
     """
 
     def ratios(cell: Mapping[str, Record]) -> dict[str, float]:
@@ -70,7 +74,7 @@ def _sorted(cells: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
 
 
 def profile_figure(comparison: Comparison) -> Picture:
-    """Return the gap and time profiles as charts, with one row per kind of problem."""
+    """Return a grid of charts that contains both profiles in one row per kind of problem."""
     expect_comparison(comparison)
     charts = [
         replace(chart, title=f"{kind}: {chart.title}")
@@ -83,7 +87,7 @@ def profile_figure(comparison: Comparison) -> Picture:
 def profile_charts(comparison: Comparison, kind: str) -> tuple[Chart, Chart]:
     """Return the gap profile and the time profile for one kind of problem.
 
-    Methods that occur in several kinds keep the same line style.
+    A method that occurs in several kinds has the same line style in all charts.
     """
     least, widest = 100.0 * MIN_GAP, 100.0 * MAX_GAP
     counts = Counter(label for one in comparison.kinds for label in gap_profile(comparison, one))
@@ -130,7 +134,10 @@ def _profile(
 
 
 def _steps(values: Floats, end: float) -> list[tuple[float, float]]:
-    """Return the corners of a profile, as pairs of value and share, up to the end of the axis."""
+    """Return the vertices of a profile's step function, as pairs (value, share).
+
+    The vertices extend to `end`, which is the end of the axis.
+    """
     finite = values[np.isfinite(values)]
     if not len(finite):
         return [(end, 0.0)]

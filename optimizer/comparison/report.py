@@ -1,4 +1,4 @@
-"""Text summary of a comparison: one table per kind of problem, wins by family, and failures."""
+"""Printing of a comparison's summary: a table per kind of problem, wins by family, and failures."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from specopt.comparison.table import Comparison
 from specopt.console.terminal import Console, sentence, table_of
 
 MAX_FAILURES = 10
-"""Maximum number of failures to list, and maximum number of unsolved instances to list."""
+"""Maximum number of failures to list. The same limit applies to unsolved instances."""
 
 
 def print_comparison_summary(
     comparison: Comparison, out: Console, left_out: Sequence[str] = ()
 ) -> None:
-    """Print the summary of a comparison, and list the instances that no method could solve."""
+    """Print the summary of a comparison, and list the instances that no method can solve."""
     for title, rows in tables_of(comparison).items():
         out.print(Text(title, style="bold"))
         columns = list(rows[0])

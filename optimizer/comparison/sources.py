@@ -1,10 +1,10 @@
-"""Digests of the source code on which a result depends: the method, the kind's kernels, and the
-judge.
+"""Digests of the source code on which a result depends. This is the code of the method, of the
+kind's kernels, and of the judge.
 
-The digest of a module covers its text and the texts of all modules that it imports from specopt,
-from its own package and from neighbouring files, including imports inside functions. Edits
-elsewhere do not change the digest. Imports of names that are known only at run time are not
-detected; kernels are therefore found through their kind.
+The digest of a module covers its source code and, recursively, that of all modules that it imports
+from specopt, from its own package and from the same folder. Imports inside functions are included.
+Edits elsewhere do not change the digest. Imports whose names are known only at run time are not
+detected. Kernels are therefore looked up by kind.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ from specopt.solvers.kernels.compiling import modules_of
 from specopt.solvers.method import Method
 
 INSTALLED = ("site-packages", "dist-packages")
-"""Installation folders, in which neighbouring files are unrelated."""
+"""Installation folders, in which files are unrelated to each other."""
 
 
 def sources_of(method: type[Method]) -> dict[str, str]:
-    """Return the version and the digests of the source code on which a method's results depend."""
+    """Return the version of a method's distribution and digests of the relevant source code.
+
+    The digests cover the method, the kernels of its kind, and the judge.
+    """
     kind = method.solves.kind.replace("-", "_")
     modules = [cls.__module__ for cls in method.__mro__ if issubclass(cls, Method)]
     texts = [text_of([method])] if _file(method.__module__) is None else []
@@ -40,8 +43,9 @@ def sources_of(method: type[Method]) -> dict[str, str]:
 
 @cache
 def version_of(module: str) -> str:
-    """Return the name and version of the distribution that contains a module, or an empty
-    string.
+    """Return the name and version of the distribution that contains a module.
+
+    The result is an empty string if there is no such distribution.
     """
     top = module.partition(".")[0]
     names = ["specopt"] if top == "specopt" else packages_distributions().get(top, [])
@@ -67,7 +71,7 @@ def _digest(modules: Iterable[str], texts: Iterable[str] = ()) -> str:
 
 
 def _file(name: str) -> Path | None:
-    """Return the file of a module, or None if the module has no file or does not exist."""
+    """Return the path of a module's file, or None if the module has no file or does not exist."""
     path = getattr(sys.modules.get(name), "__file__", None)
     if path is None and name not in sys.modules:
         try:
@@ -79,7 +83,10 @@ def _file(name: str) -> Path | None:
 
 
 def _imported(name: str, file: Path) -> Iterator[str]:
-    """Yield the modules that a module imports, and the imported names that may be modules."""
+    """Yield the names of all modules that a module may import.
+
+    They include names imported from packages, which may or may not be modules.
+    """
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     stub = file.with_suffix(".pyi")  # lists names that a package loads on first use
     files = (file, stub) if stub.is_file() else (file,)
@@ -95,9 +102,10 @@ def _imported(name: str, file: Path) -> Iterator[str]:
 
 @cache
 def _imports(file: Path, changed: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the imports in a file as pairs of a module and the imported names.
+    """Return the import statements in a file as pairs (module, imported names).
 
-    `changed`, the file's modification time, is part of the cache key, so that edits are noticed.
+    `changed` is the file's modification time. It is part of the cache key, so that edited files are
+    read again.
     """
     if file.suffix not in (".py", ".pyi"):
         return ()

@@ -1,12 +1,15 @@
-"""Storage of records on disk: append-only files, one per writer, with one record per line, flushed
-immediately.
+"""Storage of comparison records on disk.
 
-A writer that is killed loses only the running cells, and leaves at most one incomplete last line,
-which readers skip. Writers never share a file, so that any number of writers can use the same
-folder. Readers read all files and use the first record of each cell. The content of a folder is not
-trusted: an invalid line is reported and ignored, and its cell is run again. Nothing is ever
-removed; records of earlier sources remain as history. The folder also contains each problem that is
-not in the instance library, once, as `problems/DIGEST.json`.
+Records are appended to files, one record per line, and are flushed to disk immediately. Every
+writer has its own file, so that any number of writers can use the same folder. If a writer is
+killed, only the running cells are lost. Its file then ends with at most one incomplete line, which
+readers skip.
+Readers read all files and use the first record of each cell.
+
+The content of a folder is not trusted: an invalid line is reported and ignored, and its cell is run
+again. Records are never removed; those from earlier versions of the source code remain as history.
+The folder also contains a file `problems/DIGEST.json` for each problem that is not in the instance
+library.
 """
 
 from __future__ import annotations
@@ -42,7 +45,7 @@ PATTERN = "records-*.jsonl"
 
 
 class Store:
-    """Records stored in a folder.
+    """A folder in which the records of a comparison are stored.
 
     Parameters
     ----------
@@ -70,9 +73,9 @@ class Store:
         )
 
     def records(self) -> dict[str, Record]:
-        """Return all records by cell key.
+        """Read all records in the folder, and return them by cell key.
 
-        The invalid lines are then listed in `damaged`.
+        Messages about invalid lines are stored in the attribute `damaged`.
         """
         found: dict[str, Record] = {}
         self.damaged = []
@@ -98,14 +101,14 @@ class Store:
         return found
 
     def log_damaged(self) -> None:
-        """Log the lines that were invalid when the records were last read."""
+        """Log a warning for each invalid line that was found when the records were last read."""
         for damaged in self.damaged:
             logger.warning("%s; ignored, its cell is run again", damaged)
 
     def open(self) -> int:
-        """Open the file of this writer if it is not open yet, and return its descriptor.
+        """Open this writer's file unless it is already open, and return the file descriptor.
 
-        Calling this method early rejects an unwritable folder before any work is done.
+        If this method is called first, an unwritable folder is rejected before any work is done.
 
         Raises
         ------
@@ -120,12 +123,12 @@ class Store:
         return self._file
 
     def append(self, record: Record) -> None:
-        """Append a record to the file of this writer and flush the file to disk.
+        """Append a record to this writer's file, and flush the file to disk.
 
         Raises
         ------
         InvalidInput
-            If the record cannot be written. Readers skip an incomplete record.
+            If the record cannot be written. Readers skip a record that was written only partially.
         """
         line = json.dumps(record.to_dict(), allow_nan=False).encode() + b"\n"
         file = self.open()
@@ -150,12 +153,12 @@ class Store:
             write_text(path, to_json(problem) + "\n")
 
     def problem(self, record: Record) -> Problem:
-        """Read the problem of a record from the folder or from the instance library.
+        """Return the problem of a record, read from the folder or from the instance library.
 
         Raises
         ------
         InvalidInput
-            If neither contains the problem, or if its file contains another problem.
+            If the problem is in neither of them, or if its file contains another problem.
         """
         path = self._problem(record.problem_sha256)
         name = _library().get(record.problem_sha256)
@@ -177,7 +180,7 @@ class Store:
         return self.folder / "problems" / f"{digest}.json"
 
     def close(self) -> None:
-        """Close the file of this writer, and remove the file if it is empty."""
+        """Close this writer's file, and remove the file if it is empty."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -186,12 +189,12 @@ class Store:
 
 
 def merged(folders: Sequence[StrPath]) -> Comparison:
-    """Return a comparison that contains the newest record of every cell in several folders.
+    """Combine several folders into a comparison that contains the newest record of every cell.
 
     Raises
     ------
     InvalidInput
-        If a folder has no records, or methods from two distributions have the same name.
+        If a folder contains no records, or if methods from two distributions have the same name.
     """
     records = [record for folder in folders for record in opened(folder).records().values()]
     owners: dict[tuple[str, str], str] = {}
@@ -207,12 +210,12 @@ def merged(folders: Sequence[StrPath]) -> Comparison:
 
 
 def opened(folder: StrPath) -> Store:
-    """Open a folder of results, and log the invalid lines in it.
+    """Open an existing folder of records, and log a warning for each invalid line in it.
 
     Raises
     ------
     InvalidInput
-        If the folder has no records.
+        If the folder contains no records.
     """
     store = Store(folder) if Path(folder).is_dir() else None
     if store is None or not store.records():
@@ -230,10 +233,11 @@ def _library() -> dict[str, str]:
 
 
 def judged_again(store: Store) -> list[tuple[Record, list[str]]]:
-    """Judge every plan in a folder, and compare the judge's numbers with the record.
+    """Judge every plan in a folder again, and compare the judge's numbers with the records.
 
-    The judge uses only the data of the problem. Each record is returned together with one sentence
-    per number that differs. Records without a plan are not judged.
+    The judge uses only the data of the problem. Return each record together with a list of
+    sentences, one for each number that differs. The list is empty for a record without a plan,
+    because it cannot be judged.
     """
     return [(record, _differences(record, store)) for record in store.records().values()]
 

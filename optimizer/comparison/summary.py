@@ -1,13 +1,12 @@
-"""Summaries of a comparison by method (gaps, proofs, wins, times and failures) and by family.
-Summaries and paired tests can be written as Markdown tables.
+"""Summaries of a comparison by method and by family, which can be written as Markdown tables.
 
-Averages are taken over the same cells for all methods, namely the common cells, which every
-compared method of the kind accepted. In addition, shares of all cells are reported. A method that
-refuses a problem, fails or has no plan does not solve the cell.
+To compare methods fairly, averages are taken only over the common cells, which were accepted by
+every method of the kind that accepted at least half of the cells. In addition, shares of all cells
+are reported.
 
 Failures and cells without a plan are never dropped: such a cell is neither won nor proven, and its
-time is the time limit. A proof that no plan is feasible counts like an optimal plan: the cell is
-won and proven, and its time is the duration of the proof.
+time is at least the time limit. A proof that no feasible plan exists counts like an optimal plan:
+the cell is won and proven, and its time is the duration of the proof.
 """
 
 from __future__ import annotations
@@ -37,50 +36,51 @@ TEST_SETS = (
 )
 
 Tables = dict[str, list[dict[str, Any]]]
-"""Rows of tables, by table title."""
+"""Tables by title. Each table is a list of rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodSummary:
-    """Summary of one method, over the cells common to all methods of its kind and over all cells.
+    """Summary of one method, over the common cells of its kind and over all cells.
 
     Parameters
     ----------
     kind
         Kind of the problems.
     label
-        Name of the method with its options.
+        Name of the method, followed by its options.
     cells
-        Number of common cells, that is, cells that every method of the kind accepted.
+        Number of common cells; see `Comparison.common`. This is 0 for a method that accepted fewer
+        than half of all cells.
     proven
-        Share of the common cells with a plan that is optimal by the best bound of any method, or
-        with a proof of infeasibility.
+        Share of the common cells in which the method's plan is proven optimal by the best known
+        bound, or in which the method proves infeasibility.
     wins
-        Share of the common cells in which no method has a better plan, or which the method proves
-        infeasible.
+        Share of the common cells in which no better plan is known, or in which the method proves
+        infeasibility.
     mean_gap
-        Mean gap to the best bound of any method, over the common cells with a bound in which
-        every method has a plan; None if there are no such cells. Methods without any plan are
-        excluded.
+        Mean relative gap to the best known bound. The mean is taken over the common cells
+        in which every method has a gap; methods that never have one are ignored. None if there are
+        no such cells.
     largest_gap
-        Largest gap over the same cells.
+        Largest relative gap in the cells over which `mean_gap` is taken.
     seconds
-        Shifted geometric mean of the solution time over the common cells, in seconds. If a cell has
-        no answer, at least the time limit is counted.
+        Shifted geometric mean of the solution time over the common cells, in seconds. A cell
+        without an answer contributes at least the time limit.
     all_cells
         Number of cells that at least one method accepted.
     refused
-        Number of cells, out of those counted in `all_cells`, that this method refused.
+        Number of the cells counted in `all_cells` that this method refused.
     failed
         Number of cells in which this method crashed or was killed.
     without_plan
         Number of cells in which this method ended without a plan and without a proof of
         infeasibility.
     all_proven
-        Share of all cells that are proven, as defined for `proven`. Refused and failed cells
+        Share of proven cells, as defined for `proven`, but over all cells. Refused and failed cells
         count as not proven.
     all_wins
-        Share of all cells that are won, as defined for `wins`.
+        Share of won cells, as defined for `wins`, but over all cells.
     """
 
     kind: str
@@ -100,7 +100,9 @@ class MethodSummary:
 
 
 def summaries(comparison: Comparison) -> list[MethodSummary]:
-    """Return one summary for each method of each kind of problem, sorted by wins.
+    """Return one summary for each method and kind of problem.
+
+    The summaries are sorted by kind and then by decreasing share of wins.
 
     Averages are taken over the common cells (see `Comparison.common`). If there are no common
     cells, the averages are None.
@@ -149,7 +151,7 @@ def summaries(comparison: Comparison) -> list[MethodSummary]:
 
 
 def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
-    """Return the share of all cells that each method wins, by family of instances.
+    """Return the share of cells that each method wins, by family of instances and method label.
 
     A method that refuses a cell does not win it.
     """
@@ -168,10 +170,10 @@ def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
 
 
 def family_of(record: Record) -> str:
-    """Return the family of a record's instance.
+    """Return the family to which a record's instance belongs.
 
-    The family is the part of the instance name before the last slash, or the kind if there is no
-    slash.
+    The family is the part of the instance's name before the last slash. If there is no slash, the
+    kind is returned instead.
     """
     return record.instance.rpartition("/")[0] or record.kind
 
@@ -184,7 +186,7 @@ def answered(record: Record) -> bool:
 def time_of(record: Record) -> float:
     """Return the solution time of a record, in seconds.
 
-    Without an answer, this is the time limit or the actual duration, whichever is longer.
+    If there is no answer, this is the time limit or the actual duration, whichever is longer.
     """
     if record.seconds is not None and answered(record):
         return record.seconds
@@ -194,7 +196,7 @@ def time_of(record: Record) -> float:
 
 
 def shifted_geometric_mean(values: Sequence[float], shift: float = SHIFT_SECONDS) -> float:
-    """Return exp(mean(log(value + shift))) - shift.
+    """Return the shifted geometric mean, exp(mean(log(value + shift))) - shift.
 
     Examples
     --------
@@ -214,7 +216,7 @@ def _last(value: float | None) -> float:
 
 
 def tables_of(comparison: Comparison) -> Tables:
-    """Return one summary table per kind of problem, by title.
+    """Return one summary table per kind of problem, by table title.
 
     The columns for common cells come before the columns for all cells.
     """
@@ -246,7 +248,7 @@ def _columns(row: MethodSummary) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """Format a value for a table cell."""
+    """Format a value as the content of a table cell."""
     return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
@@ -255,7 +257,7 @@ def _percent(share: float | None) -> float | None:
 
 
 def pairs_of_methods(comparison: Comparison) -> Tables:
-    """Return the results of all paired tests as table rows, by table title."""
+    """Return tables of all paired tests, by title. Each row compares two methods."""
     found: Tables = {}
     for test in paired_tests(comparison):
         row = {
@@ -277,6 +279,6 @@ def markdown(tables: Tables) -> str:
 
 
 def plain(text: str) -> str:
-    """Escape the characters in a text that are special in Markdown."""
+    """Escape the characters in a string that have a special meaning in Markdown."""
     text = "".join(char if char.isprintable() else " " for char in text)
     return "".join(f"\\{char}" if char in "\\`*_[]<>|" else char for char in text)

@@ -1,5 +1,5 @@
-"""The table of a comparison, with its records, gaps to the best bound of any method, and export to
-files.
+"""The class `Comparison`, which contains the records of a comparison, computes gaps to the best
+bounds, and exports tables.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from specopt.models.reading import StrPath
 from specopt.models.result import Status
 
 WITHIN = 1e-9
-"""Relative distance to the best objective up to which a plan also counts as the best."""
+"""Relative distance from the best objective within which a plan also counts as best."""
 
 MIN_GAP = 1e-6
-"""Gap below which charts and leaderboards show 0, because smaller gaps are rounding errors."""
+"""Relative gap below which charts and leaderboards show 0. Such gaps are due to rounding."""
 
 _NESTED = ("options", "versions", "scale", "sources", "stats")
-"""Fields of records that tables store as JSON text."""
+"""Fields of records that exported tables contain as JSON strings."""
 
 _COMPARED = ("best_objective", "best_bound", "gap_to_best_bound", "excess_over_best")
-"""Columns that tables contain in addition to the fields of records."""
+"""Columns that exported tables contain in addition to the fields of records."""
 
 
 def expect_comparison(value: object) -> None:
@@ -44,7 +44,7 @@ def expect_comparison(value: object) -> None:
 
 
 def newest(records: Iterable[Record]) -> list[Record]:
-    """Return the newest record of every cell. Older records of the same cell are dropped."""
+    """Return only the newest record of each cell."""
     return list(
         {
             record.identity: record for record in sorted(records, key=lambda record: record.started)
@@ -60,8 +60,9 @@ class Comparison(Shown):
     records
         Records, in any order.
     known
-        Best objective and bound known from elsewhere for each problem, by `problem_sha256`. None
-        stands for an unknown value. By default, the values in the instance library are used.
+        Pairs of the best objective and the best bound that are known from other sources, by
+        `problem_sha256`. None in a pair stands for an unknown value. By default, the values in the
+        instance library are used.
     """
 
     def __init__(
@@ -99,14 +100,13 @@ class Comparison(Shown):
 
     @property
     def kinds(self) -> list[str]:
-        """Kinds of problems in the order of the records."""
+        """Names of the kinds of problems, in the order of the records."""
         return list(dict.fromkeys(record.kind for record in self))
 
     def cells(self, kind: str) -> list[dict[str, Record]]:
-        """Return the cells of a kind.
+        """Return the records of a kind, grouped by cell.
 
-        Each cell is a mapping from method labels to the records for one problem, seed and set of
-        limits.
+        Each group contains the records for one problem, seed and set of limits, by method label.
         """
         found: dict[tuple[Any, ...], dict[str, Record]] = {}
         for record in self.records:
@@ -117,8 +117,9 @@ class Comparison(Shown):
 
     @staticmethod
     def common(cells: Iterable[dict[str, Record]]) -> list[dict[str, Record]]:
-        """Return the cells accepted by every method that accepted at least half of all cells.
+        """Return the common cells, on which methods are compared.
 
+        These are the cells accepted by every method that accepted at least half of all cells.
         Records of other methods are removed.
         """
         cells = list(cells)
@@ -141,12 +142,12 @@ class Comparison(Shown):
     def best(self, record: Record) -> tuple[float | None, float | None]:
         """Return the best objective and the best bound for the problem of a record.
 
-        Each is the best over all methods and the known values.
+        Both are the best values over all methods and the values known from other sources.
         """
         return self._best[record.problem_sha256]
 
     def gap(self, record: Record) -> float | None:
-        """Return the relative distance between a record's objective and the best bound.
+        """Return the relative gap between a record's objective and the best known bound.
 
         The gap is None if the objective or the bound is missing.
         """
@@ -160,26 +161,27 @@ class Comparison(Shown):
         return _distance(record, self.best(record)[0])
 
     def proven(self, record: Record) -> bool:
-        """Return whether the best bound of any method proves a plan optimal, within the tolerance.
+        """Return whether the best known bound proves that a record's plan is optimal.
 
-        Also return True if the record proves that no plan is feasible.
+        A gap within the tolerance counts as a proof. Also return True if the record proves that no
+        feasible plan exists.
         """
         return record.infeasible or _within(self.gap(record))
 
     def wins(self, record: Record) -> bool:
-        """Return whether no method has a better plan for the problem of a record.
+        """Return whether a record's plan is as good as the best known plan, within the tolerance.
 
-        Also return True if the record proves that no plan is feasible.
+        Also return True if the record proves that no feasible plan exists.
         """
         return record.infeasible or _within(self.excess(record))
 
     def plot(self) -> Picture:
-        """Return the performance profiles: the share of solved problems against gap and time."""
+        """Return the performance profiles, which plot the share of cells against gap and time."""
         picture: Picture = late("picture")(self)
         return picture
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one flat dictionary per record, all with the same keys."""
+        """Return one table row per record. All rows have the same columns."""
         rows = []
         for record in self.records:
             row = record.to_dict()
@@ -202,7 +204,7 @@ class Comparison(Shown):
         return arrow.Table.from_pylist(self.rows(), schema=arrow.schema(columns))
 
     def to_parquet(self, path: StrPath) -> None:
-        """Write the table as a Parquet file; a failed write leaves no partial file.
+        """Write the table as a Parquet file. A failed write leaves no partial file.
 
         Raises
         ------
@@ -218,16 +220,19 @@ class Comparison(Shown):
 
 
 def without_refuted(record: Record, best: float | None, size: float = 0.0) -> Record:
-    """Remove the claims that the best plan refutes from a record, and list them in its `error`.
+    """Remove from a record the claims that the best known plan refutes.
+
+    The field `error` of the returned record states which claim was refuted.
 
     Parameters
     ----------
     record
         Record as read from a file.
     best
-        Objective of the best plan for the problem; None if there is no plan.
+        Objective of the best known plan for the problem; None if no plan is known.
     size
-        Magnitude of the terms in the objective, taken from the judge's report.
+        Magnitude of the terms that are summed in the objective, as given in the judge's report. It
+        determines the rounding tolerance.
     """
     if record.failed:
         return replace(record, objective=None, bound=None, gap=None)
@@ -268,7 +273,10 @@ def _within(distance: float | None) -> bool:
 def _better(
     record: Record, one: float | None, other: float | None, *, rising: bool = False
 ) -> float | None:
-    """Return the better of two objectives, or, if `rising` is set, of two bounds."""
+    """Return the better of two objectives or, if `rising` is set, the tighter of two bounds.
+
+    Values that are None are ignored.
+    """
     least = (kind_of(record.kind).problem.sense_of(record.scale) == "minimize") != rising
     found = [value for value in (one, other) if value is not None]
     return min(found, default=None) if least else max(found, default=None)

@@ -1,7 +1,8 @@
-"""The worker process, which solves cells. Requests and answers are pickled and sent over a pipe.
+"""Main module of a worker process, which solves the cells of a comparison.
 
-Run it as ``python -P -m specopt.comparison.worker PIPE``. The process ends when its parent ends.
-Output from libraries is written to a file that the parent provides.
+The process is started as ``python -P -m specopt.comparison.worker PIPE``, where PIPE is the file
+descriptor of a pipe. Requests and answers are pickled and sent over the pipe. The process ends when
+its parent ends. Output from libraries is written to a file that the parent provides.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from specopt.solvers.kernels.compiling import kernels_of
 from specopt.solvers.method import Method
 
 Request = tuple[Cell, list[str]]
-"""A cell, and the search path for the modules of its method."""
+"""Request to a worker: a cell and the module search path with which its method can be imported."""
 
 
 def serve(answer: Callable[[Any], Any], prepare: Callable[[Any], object] = lambda _: None) -> None:
-    """Answer requests until the parent process ends.
+    """Receive requests over the pipe and answer them until the parent process ends.
 
     Parameters
     ----------
     answer
-        Function that returns the answer to a request.
+        Function that maps a request to an answer.
     prepare
-        Function called with each request before its time limit starts. When it returns, the
-        parent is informed that the process is ready.
+        Function that is called with each request before the request's time limit starts. When it
+        returns, the parent is informed that the process is ready.
     """
     pipe = Connection(int(sys.argv[-1]))
     os.set_inheritable(pipe.fileno(), False)
@@ -58,7 +59,7 @@ def serve(answer: Callable[[Any], Any], prepare: Callable[[Any], object] = lambd
 
 
 def load(request: Request) -> None:
-    """Load the kernels and modules for a cell, so that loading does not count as solution time."""
+    """Load the kernels and modules that a request needs, before its solution time is measured."""
     cell, path = request
     load_kernels(cell.kind)
     with contextlib.suppress(Exception, SystemExit):  # the answer reports the failure
@@ -66,7 +67,10 @@ def load(request: Request) -> None:
 
 
 def answer(request: Request) -> dict[str, Any]:
-    """Solve a cell and return the fields of its record. Failures are returned in the same form."""
+    """Solve a cell and return the fields of its record.
+
+    If the solve fails, the field `error` contains the reason.
+    """
     cell, path = request
     try:
         method, sources = method_of(cell.pickled, tuple(path))
@@ -106,15 +110,15 @@ def answer(request: Request) -> dict[str, Any]:
 
 @cache
 def method_of(text: str, path: tuple[str, ...]) -> tuple[Method, dict[str, str] | None]:
-    """Decode a method that was sent to this process, and digest its source files on this machine.
+    """Decode a method that was sent to this process, and compute digests of its source code.
 
-    Return the method and the digests. The digests are None if the method was pickled by value and
-    therefore has no source file.
+    Return a pair (method, digests). The digests are computed from the files on this machine. They
+    are None if the method was pickled by value and therefore has no source file.
 
     Parameters
     ----------
     text
-        Method as encoded by `pickled`.
+        Method as a string, as encoded by `pickled`.
     path
         Folders to append to the module search path.
     """
@@ -127,7 +131,7 @@ def method_of(text: str, path: tuple[str, ...]) -> tuple[Method, dict[str, str] 
 
 
 def keep_highs_to_one_thread() -> None:
-    """Restrict HiGHS to one thread, in this and all later runs in this process."""
+    """Restrict HiGHS to one thread for all runs in this process."""
     from specopt.solvers.highs import Highs
 
     model = Highs()
@@ -137,13 +141,13 @@ def keep_highs_to_one_thread() -> None:
 
 @cache
 def load_kernels(kind: str) -> None:
-    """Compile the kernels of a kind, so that compilation does not count as solution time."""
+    """Compile the kernels of a kind in advance, before any solution time is measured."""
     for found in kernels_of(kind.replace("-", "_")):
         found.prepare()
 
 
 def _end_with(parent: int) -> None:
-    """Wait until the parent has ended, and then end this process."""
+    """Wait until the parent process has ended, and then end this process."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)

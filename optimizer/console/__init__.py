@@ -1,1 +1,1 @@
-"""Console handling: output of the command, progress on stderr, and termination on Ctrl-C."""
+"""Handling of the console, including output on stdout, progress on stderr, and Ctrl-C."""

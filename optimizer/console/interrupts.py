@@ -1,8 +1,8 @@
 """Handlers for Ctrl-C, SIGTERM and SIGHUP.
 
-While a command is working, these signals raise an exception. While a command is starting or
-exiting, they end the process without a traceback. The package imports this module first, so that
-the handlers are active while the other modules are imported.
+While a command is working, these signals raise an exception. While the process is starting or
+exiting, they end it without a traceback. The package imports this module before all others, so that
+the handlers are already active during those imports.
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ INTERRUPTED = 130
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _first: int | None = None
-"""Signal that interrupted the command; None if there was none."""
+"""Number of the signal that interrupted the command; None if there was no such signal."""
 
 
 def end(number: int | None = None, _: FrameType | None = None) -> NoReturn:
-    """End the process immediately, because there is nothing to save."""
+    """End the process immediately without a traceback, because there is nothing to save.
+
+    This function is a signal handler. It is used before and after a command works.
+    """
     with contextlib.suppress(OSError):
         os.write(2, b"specopt: interrupted\n")
     os._exit(128 + (_first or number or signal.SIGINT))
 
 
 def leave() -> NoReturn:
-    """Flush stdout and end an interrupted process immediately, without waiting for its threads."""
+    """Flush stdout, and end an interrupted process immediately without waiting for its threads."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     os._exit(128 + (_first or signal.SIGINT))
@@ -49,9 +52,10 @@ def _interrupt(number: int, _: FrameType | None) -> NoReturn:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Make the signals raise KeyboardInterrupt in the enclosed code, and exit afterwards.
+    """Let Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt in the enclosed code.
 
-    A signal that the process ignored from the start, for example because of nohup, remains ignored.
+    Afterwards, these signals end the process again. A signal that was ignored when the process
+    started, for example because of nohup, remains ignored.
     """
     try:
         _handle(_interrupt)
@@ -68,21 +72,22 @@ def _handle(by: Callable[[int, FrameType | None], NoReturn]) -> None:
 
 
 AFTER_SECONDS = 0.01
-"""Delay before a Ctrl-C that was lost in a callback is raised again, in seconds."""
+"""Delay in seconds before a KeyboardInterrupt that was lost in a callback is raised again."""
 
 
 def _is_command() -> bool:
-    """Return whether this process runs the command, `specopt` or `python -m specopt`."""
+    """Return whether this process was started as `specopt` or as `python -m specopt`."""
     words = sys.orig_argv
     module = words[words.index("-m") + 1 :][:1] if sys.argv[:1] == ["-m"] and "-m" in words else []
     return module == ["specopt"] or [os.path.basename(word) for word in sys.argv[:1]] == ["specopt"]
 
 
 def _unraisable(found: sys.UnraisableHookArgs) -> None:
-    """Re-raise a Ctrl-C that arrived in a Numba callback, where Python can only print it.
+    """Handle exceptions that Python cannot propagate.
 
-    If Ctrl-C interrupts the construction of an LLVM object, the object lacks attributes and its
-    `__del__` fails. Such failures are not printed.
+    A KeyboardInterrupt in a Numba callback is raised again after a short delay. If Ctrl-C
+    interrupts the construction of an LLVM object, the object is incomplete and its `__del__` fails.
+    Such failures are not printed.
     """
     if issubclass(found.exc_type, KeyboardInterrupt):
         again = _first or signal.SIGINT

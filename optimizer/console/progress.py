@@ -1,5 +1,6 @@
-"""Progress on stderr. A terminal shows one line that is updated; other streams receive a new line
-every few seconds.
+"""Progress reports on stderr.
+
+A terminal shows a single line that is updated. Other streams receive a new line every few seconds.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ from specopt.solvers.kernels.cache import NO_CACHE, folder
 from specopt.solvers.kernels.compiling import listeners
 
 FIRST_SECONDS = 0.5
-"""Time after which progress is first printed, in seconds. Shorter work prints no progress."""
+"""Time in seconds before progress is first printed. Work that ends earlier prints no progress."""
 
 TERMINAL_INTERVAL_SECONDS = 0.1
-"""Minimum time between two updates on a terminal, in seconds."""
+"""Minimum time between two updates of the progress line on a terminal, in seconds."""
 
 PLAIN_INTERVAL_SECONDS = 2.0
-"""Minimum time between two lines if stderr is not a terminal, in seconds."""
+"""Minimum time between two progress lines if stderr is not a terminal, in seconds."""
 
 MAX_RATIO = 2.0
-"""Maximum ratio of the larger to the smaller of objective and bound at which progress shows the
-bound.
+"""Maximum ratio between objective and bound at which the bound is shown as progress.
+
+The ratio is the larger of the two values divided by the smaller.
 """
 
 _ERASE = "\r\x1b[2K"
@@ -39,21 +41,28 @@ _shown: set[str] = set()  # kernel modules that were already reported
 
 
 def print_progress(progress: Progress) -> None:
-    """Print the progress of a solve, unless the solve has just begun or a line was just printed."""
+    """Print the progress of a solve.
+
+    Nothing is printed if the solve has just begun, if progress has just been printed, or if only
+    failures are reported.
+    """
     print_step(progress.seconds, progress_line(progress))
 
 
 def print_step(seconds: float, text: str, plain_seconds: float = PLAIN_INTERVAL_SECONDS) -> None:
-    """Print the progress of some work, unless the work has just begun or a line was just printed.
+    """Print a line about the progress of some work.
+
+    Nothing is printed if the work has just begun, if progress has just been printed, or if only
+    failures are reported.
 
     Parameters
     ----------
     seconds
         Time since the work began, in seconds.
     text
-        Text to print.
+        Line to print.
     plain_seconds
-        Minimum time between two lines if stderr is not a terminal, in seconds.
+        Minimum time between two progress lines if stderr is not a terminal, in seconds.
     """
     global _last, _live
     terminal = sys.stderr.isatty()
@@ -69,7 +78,7 @@ def print_step(seconds: float, text: str, plain_seconds: float = PLAIN_INTERVAL_
 
 
 def end_progress() -> None:
-    """Erase the progress line, if there is one, so that other output starts on an empty line."""
+    """Erase the progress line if one is shown, so that other output starts on an empty line."""
     global _last, _live
     with _lock:
         _last = -1e9
@@ -79,7 +88,7 @@ def end_progress() -> None:
 
 
 def progress_line(progress: Progress) -> str:
-    """Return one line with the elapsed time and with any known objective, bound and gap.
+    """Return a progress line with the elapsed time and with the objective, bound and gap if known.
 
     Examples
     --------
@@ -112,7 +121,10 @@ def _is_far(progress: Progress) -> bool:
 
 @contextmanager
 def showing_kernels() -> Iterator[None]:
-    """Report on stderr which kernels the enclosed work compiles. Nested calls report nothing."""
+    """Report on stderr which kernels are compiled by the enclosed code.
+
+    Nested uses of this context manager have no effect.
+    """
     if _show_kernels in listeners:
         yield
         return
@@ -124,9 +136,9 @@ def showing_kernels() -> Iterator[None]:
 
 
 def _show_kernels(module: str) -> None:
-    """Report that the kernels of a module are being compiled.
+    """Report on stderr that the kernels of a module are being compiled.
 
-    On a terminal, the report is shown until the compilation ends; elsewhere, it is printed once.
+    On a terminal, the report disappears when compilation ends. Otherwise, it is printed only once.
     """
     global _live
     with _lock:

@@ -1,6 +1,6 @@
-"""Control of stdout, which is reserved for a command's answer.
+"""Reservation of stdout for the answer of a command.
 
-All other output, from Python or from compiled code, is sent to stderr.
+All other output, whether from Python or from compiled code, is sent to stderr.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _answer: TextIO | None = None
 
 
 def take_stdout() -> None:
-    """Redirect descriptor 1 to stderr, and `sys.stdout` to a duplicate of the original descriptor.
+    """Redirect file descriptor 1 to stderr, and `sys.stdout` to a duplicate of the original stdout.
 
-    Other processes do not inherit the duplicate. Output to a stream that was already closed when
-    the process started is discarded.
+    Child processes do not inherit the duplicate. If a stream was already closed when the process
+    started, output to it is discarded.
     """
     global _taken
     if _taken is not None:
@@ -44,7 +44,7 @@ def take_stdout() -> None:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Send the output of the enclosed command to stderr, except output to `stdout()`."""
+    """Send all output of the enclosed code to stderr, except output to the stream `stdout()`."""
     global _answer
     outer, _answer = _answer, sys.stdout
     try:
@@ -55,5 +55,5 @@ def answering() -> Iterator[None]:
 
 
 def stdout() -> TextIO:
-    """Return the stream for the current command's answer."""
+    """Return the stream to which the current command writes its answer."""
     return _answer or sys.stdout

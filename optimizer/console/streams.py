@@ -1,4 +1,4 @@
-"""Output to standard streams, which may be closed, broken, or no longer read."""
+"""Output to standard streams that may be closed, broken or no longer read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from specopt.models.fields import printable
 
 
 def discard(stream: TextIO) -> None:
-    """Redirect a stream to the null device, so that flushing at exit does not fail again."""
+    """Redirect a broken stream to the null device, so that flushing at exit does not fail again."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError):
@@ -19,7 +19,7 @@ def discard(stream: TextIO) -> None:
 
 
 quiet = False
-"""Whether only failures are reported."""
+"""Whether only failures are reported on stderr."""
 
 
 def say(text: str) -> None:
@@ -37,15 +37,15 @@ class Handler(logging.Handler):
     """A log handler that writes each record to stderr as one line."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a log record to stderr."""
+        """Write a log record to stderr as one line."""
         complain(f"{record.levelname.lower()}: {record.getMessage()}")
 
 
 def set_loudness(more: int, less: bool) -> None:
-    """Set the verbosity.
+    """Set the verbosity of the command.
 
-    If `less` is set, only failures are reported. Otherwise, log records are reported as well: level
-    info and above if `more` is 1, and level debug and above if `more` is 2.
+    If `less` is set, only failures are reported. Otherwise, log records are reported as well, from
+    level INFO if `more` is 1 and from level DEBUG if `more` is at least 2.
     """
     global quiet
     quiet = less
@@ -59,7 +59,7 @@ def set_loudness(more: int, less: bool) -> None:
 
 
 def write_error(text: str) -> None:
-    """Write a text to stderr, or discard the text if writing fails."""
+    """Write a string to stderr. If writing fails, the string is discarded."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()

@@ -1,7 +1,7 @@
-"""Building blocks shared by all terminal views: console, titles, lines, tables and percentages.
+"""Functions and classes with which all terminal output is formatted and printed.
 
-Views print plain text and `Text` objects. No content of a file, name or message is interpreted as
-markup or reaches the terminal as a control sequence.
+Output consists of plain strings and `Text` objects. Strings from files, names and messages are
+never interpreted as markup, and their control characters are escaped.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from specopt.models.fields import escaped, printable
 from specopt.models.result import Status
 
 MAX_ROWS = 40
-"""Maximum number of printed rows of a table.
+"""Maximum number of rows to print per table.
 
-The number of omitted rows is printed below the table.
+If there are more rows, the number of omitted rows is printed below the table.
 """
 
 PLAIN_WIDTH = 100
 """Width to which text is wrapped if the output is not a terminal, in columns."""
 
 UNLIMITED = 1_000_000
-"""Width of tables if the output is not a terminal, in columns.
+"""Width available to tables if the output is not a terminal, in columns.
 
-No cell is truncated at this width.
+The width is so large that no cell is truncated.
 """
 
 LABEL = 15
-"""Width of the labels that precede lines, in columns."""
+"""Width of the label at the beginning of a line, in columns."""
 
 COLOURS = {
     Status.OPTIMAL: "green",
@@ -46,24 +46,24 @@ COLOURS = {
 
 
 class _Terminal(Console):
-    """A console that interprets no text as markup, because the text may come from any file."""
+    """A console that interprets no string as markup, because strings may come from any file."""
 
     def __init__(self, file: IO[str]) -> None:
         width = None if file.isatty() else PLAIN_WIDTH
         super().__init__(file=file, highlight=False, markup=False, emoji=False, width=width)
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print objects. Long lines are cropped only on a terminal."""
+        """Print objects. Lines that are too long are cropped only on a terminal."""
         super().print(*objects, crop=self.file.isatty(), **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Convert a string to a text whose characters are escaped before its width is measured."""
+        """Convert a string to a `Text` object, escaping control characters."""
         return super().render_str(_printable(text), **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Yield the segments to print, with all text escaped, including `Text` objects."""
+        """Yield the segments to print. Control characters in text segments are escaped."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else _printable(text), style, control)
 
@@ -73,7 +73,7 @@ def _printable(text: str) -> str:
 
 
 class Cells(Table):
-    """A table whose cells are single lines, truncated only on a terminal."""
+    """A table in which each cell is a single line. Cells are truncated only on a terminal."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the rendered rows of the table."""
@@ -82,7 +82,7 @@ class Cells(Table):
         yield from super().__rich_console__(console, options)
 
     def add_row(self, *cells: object, **options: Any) -> None:
-        """Add a row. Cells are `Text` objects, or values whose texts are escaped."""
+        """Add a row of cells. Values other than `Text` objects are converted to escaped strings."""
         super().add_row(
             *(cell if isinstance(cell, Text) else printable(str(cell)) for cell in cells),
             **options,
@@ -90,30 +90,30 @@ class Cells(Table):
 
 
 def console(file: IO[str] | None = None) -> Console:
-    """Return a console that writes to a file (default: stdout)."""
+    """Return a console that writes to a file, or to stdout by default."""
     return _Terminal(stdout() if file is None else file)
 
 
 def title(out: Console, text: str, emphasis: str, colour: str = "cyan", after: str = "") -> None:
-    """Print a headline, one part of which is emphasised."""
+    """Print a headline that consists of `text`, an emphasised part, and `after`."""
     parts = (printable(text), (printable(emphasis), f"bold {colour}"), printable(after))
     out.print(Text.assemble(*parts), soft_wrap=True)
 
 
 def line(out: Console, label: str, text: str, width: int = LABEL) -> None:
-    """Print a label followed by a text."""
+    """Print a line that consists of a label and a string."""
     sentence(out, f"  {printable(label):<{width}} {text}")
 
 
 def sentence(out: Console, text: str, style: str = "") -> None:
-    """Print one line. Control characters are escaped."""
+    """Print a string as one line, with control characters escaped."""
     out.print(Text(printable(text), style=style), soft_wrap=True)
 
 
 def table(*headers: str, left: int = 0, gap: int = 2) -> Cells:
-    """Return an empty table in which the first `left` columns are left-aligned.
+    """Return an empty table with the given headers.
 
-    All other columns are right-aligned.
+    The first `left` columns are left-aligned, and all other columns are right-aligned.
     """
     view = Cells(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for position, header in enumerate(headers):
@@ -122,14 +122,17 @@ def table(*headers: str, left: int = 0, gap: int = 2) -> Cells:
 
 
 def cell(value: object) -> str:
-    """Format a value as the text of a table cell."""
+    """Format a value as the content of a table cell."""
     if isinstance(value, list):
         return "-".join(map(cell, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], shown: Callable[[Any], str] = cell) -> Cells:
-    """Return a table of rows with the row keys as headers. Columns of text are left-aligned."""
+    """Return a table of rows, in which the keys of the rows are the column headers.
+
+    Columns of strings are left-aligned.
+    """
     view = table()
     for name in rows[0]:
         is_text = all(isinstance(row[name], str) for row in rows)
@@ -140,14 +143,17 @@ def table_of(rows: Sequence[Mapping[str, Any]], shown: Callable[[Any], str] = ce
 
 
 def print_first(out: Console, view: Cells, count: int, rows: str) -> None:
-    """Print a table with the first of `count` rows, and state how many rows were omitted."""
+    """Print a table that contains the first of `count` rows.
+
+    Below the table, state how many rows were omitted. `rows` is the noun for the rows.
+    """
     out.print(view)
     if count > MAX_ROWS:
         out.print(f"  ... and {count - MAX_ROWS:,} more {rows}")
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage; a positive share is never rounded to zero.
+    """Format a share as a percentage. A positive share is never rounded to zero.
 
     Examples
     --------

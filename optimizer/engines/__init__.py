@@ -1,4 +1,7 @@
-"""Configurations for serving engines. Each engine has a file that contains its keys and rules."""
+"""Conversion of speculation schedules to configurations for serving engines.
+
+Each engine has a module that contains its configuration keys and rules.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The class `Engine`, which collects the properties of a serving engine."""
+"""The class `Engine`, which describes the configuration of a serving engine."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from specopt.solvers.speculation_table.prices import USUAL, Prices
 from specopt.solvers.speculation_table.schedule import Schedule
 
 Config = dict[str, Any]
-"""JSON-compatible data with the configuration keys of the engine."""
+"""Configuration of an engine as JSON-compatible data, by configuration key."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """Description of how an engine accepts draft lengths per batch size.
+    """Description of how speculative decoding is configured in a serving engine.
 
     Parameters
     ----------
     name
         Name of the engine on the command line.
     config
-        Function of a schedule and the version of the engine that returns the configuration, or
-        None if the engine should not speculate. The function raises `InvalidInput` if the engine
-        has no option for the schedule.
+        Function that returns the configuration for a schedule and a version of the engine, or None
+        if the engine should not speculate. The function raises `InvalidInput` if the engine cannot
+        be configured for the schedule.
     notes
-        Function of a schedule, the version of the engine and the configuration that returns notes
-        for the operator.
+        Function that returns notes for the operator. Its arguments are the schedule, the version of
+        the engine and the configuration.
     option
-        Option of the engine that enables speculation.
+        Name of the engine's option that enables speculation.
     batch
-        Option of the engine that limits the batch size.
+        Name of the engine's option that limits the batch size.
     setup
-        Function of a drafter and its mode that returns the corresponding engine options, apart from
-        the draft lengths. The function returns None if the engine has no option for this mode or
-        for token trees.
+        Function that returns the engine options for a setup, which is a drafter with its mode. The
+        options exclude the draft lengths. The function returns None if the engine does not support
+        the mode or token trees.
     single
-        Whether the engine accepts only one draft length for all batch sizes.
+        Whether the engine accepts only a single draft length for all batch sizes.
     prices
-        Costs of speculation with this engine, which are used to compute a speculation table.
+        Costs of speculation in this engine, which are used to compute a speculation table.
     """
 
     name: str
@@ -55,10 +55,10 @@ class Engine:
     def written(
         self, schedule: Schedule, version: str | None, setup: Setup = ONLY
     ) -> tuple[Config | None, tuple[str, ...]]:
-        """Return the configuration for a schedule, drafter and mode, and notes for the operator.
+        """Return the configuration for a schedule and a setup, and notes for the operator.
 
-        The configuration is None if speculation does not pay off, or if the engine has no options
-        for the drafter and mode. In the latter case, a note contains the settings to enter by hand.
+        The configuration is None if speculation does not pay off, or if the engine cannot be
+        configured for the setup. In the latter case, a note lists the settings to enter by hand.
         """
         found, own = self.config(schedule, version), self.setup(setup)
         if found is None:
@@ -90,15 +90,19 @@ class Engine:
 
 
 def method(setup: Setup, known: Sequence[str]) -> str | None:
-    """Return the longest method name with which a drafter's name begins, or None."""
+    """Return the engine's name for the drafting method of a setup.
+
+    This is the longest of the known method names that is a prefix of the drafter's name, or None if
+    there is no such prefix.
+    """
     name = setup.drafter.lower().replace("-", "_")
     return max((one for one in known if name.startswith(one.lower())), key=len, default=None)
 
 
 def tail(schedule: Schedule) -> str:
-    """Return a note about batches that are larger than any batch in the schedule.
+    """Return a note about batch sizes above the largest batch size in a schedule.
 
-    The note applies to engines that use the last draft length for such batches.
+    The note applies to engines that use the last draft length for such batch sizes.
     """
     return (
         f"batches beyond {schedule.largest_batch} carry the last draft length,"
@@ -107,7 +111,7 @@ def tail(schedule: Schedule) -> str:
 
 
 def other_rules(known: str, version: str | None) -> tuple[str, ...]:
-    """Return a note if the rules of a version may differ from the rules of the known version."""
+    """Return a note if a version may have other configuration rules than the known version."""
     if version is None or version == known:
         return ()
     return (f"the rules are those of {known}; {version} may have others: check its documentation",)

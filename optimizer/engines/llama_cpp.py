@@ -1,4 +1,4 @@
-"""llama.cpp: flags for its server, which accepts a single draft length for all batch sizes."""
+"""Configuration of llama.cpp. Its server accepts a single draft length for all batch sizes."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from specopt.solvers.speculation_table.schedule import Schedule
 RULES = "November 2026"
 MOST, LEAST, CONFIDENCE = "--spec-draft-n-max", "--spec-draft-n-min", "--spec-draft-p-min"
 _CONFIDENCE = re.compile(r"p[-_ ]?min[-_ =:]*(0|1|[01]?\.\d+)", re.IGNORECASE)
-"""Pattern of modes that stop drafting below a confidence, such as "p-min 0.60"."""
+"""Pattern that matches modes which stop drafting below a confidence, such as "p-min 0.60"."""
 
 
 def config(schedule: Schedule, version: str | None) -> Config | None:
-    """Return the server flags and their values.
+    """Return the server flags for a schedule, by flag; None if the server should not speculate.
 
     Raises
     ------
     InvalidInput
-        If the schedule has several lengths but no speed-ups, which determine the best length.
+        If the schedule has several draft lengths but contains no speed-ups from which to choose the
+        best length.
     """
     length = single_length(schedule)
     return None if length is None else {MOST: length, LEAST: 0, CONFIDENCE: 0.0}
 
 
 def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str, ...]:
-    """Return notes for the operator about the configuration."""
+    """Return notes for the operator on how to use a configuration and on its limitations."""
     length = config[MOST]
     known = [
         *other_rules(RULES, version),
@@ -55,7 +56,7 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 
 
 def single_length(schedule: Schedule) -> int | None:
-    """Choose one draft length for all batch sizes, or return None if no length pays off."""
+    """Return the best single draft length for all batch sizes, or None if no length pays off."""
     if not schedule.speculates:
         return None
     if len(schedule.ranges) == 1:
@@ -72,7 +73,7 @@ def single_length(schedule: Schedule) -> int | None:
 def setup(drafts: Setup) -> Config | None:
     """Return the flags for the drafter and for the confidence below which drafting stops.
 
-    The result is None if the server has no flag for the setup.
+    The result is None if the server has no flags for the setup.
     """
     found: Config = {"--spec-type": drafts.drafter} if drafts.drafter else {}
     stops = _CONFIDENCE.fullmatch(drafts.mode)

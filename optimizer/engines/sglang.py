@@ -1,4 +1,7 @@
-"""SGLang: server arguments, including the content of ``--speculative-adaptive-config``."""
+"""Configuration of SGLang, which consists of server arguments.
+
+It includes the content of the file for ``--speculative-adaptive-config``.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,15 @@ PRICES = Prices(IDLE, FREE)
 RULES = "0.5.23"
 ALGORITHMS = ("EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM")
 FIXED = ("STANDALONE", "NGRAM")
-"""Algorithms that cannot adapt their draft length."""
+"""Drafting algorithms of SGLang whose draft length cannot be adaptive."""
 ADAPTIVE = "speculative_adaptive_config"
 
 
 def config(schedule: Schedule, version: str | None) -> Config | None:
-    """Return the server arguments. They are adaptive only if draft lengths vary with batch size."""
+    """Return the server arguments for a schedule, or None if the server should not speculate.
+
+    Adaptive draft lengths are used only if the draft length varies with the batch size.
+    """
     if not schedule.speculates:
         return None
     fixed = {
@@ -26,13 +32,13 @@ def config(schedule: Schedule, version: str | None) -> Config | None:
     }
     if len(schedule.ranges) == 1:
         return fixed
-    # a list with one candidate fixes the length
+    # a list with a single candidate fixes the draft length
     steps = {str(low): {"candidate_steps": [drafts]} for low, _, drafts in schedule.ranges}
     return {**fixed, "speculative_adaptive": True, ADAPTIVE: {"strategy": "ema", **steps}}
 
 
 def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str, ...]:
-    """Return notes for the operator about the configuration."""
+    """Return notes for the operator on how to use a configuration and on its limitations."""
     flags = " ".join(
         f"--{key.replace('_', '-')} {'FILE' if key == ADAPTIVE else value}".removesuffix(" True")
         for key, value in config.items()
@@ -55,10 +61,10 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 
 
 def setup(drafts: Setup) -> Config | None:
-    """Return the options that set the algorithm, token trees and adaptive lengths.
+    """Return the server arguments that set the algorithm, token trees and adaptive draft lengths.
 
-    The algorithm is set if the name of the drafter begins with the name of an algorithm. The result
-    is None if SGLang has no options for the setup.
+    The algorithm is set if its name is a prefix of the drafter's name. The result is None if SGLang
+    has no options for the setup.
     """
     known = method(drafts, (*ALGORITHMS, "MTP"))
     found: Config = {"speculative_algorithm": "NEXTN" if known == "MTP" else known} if known else {}

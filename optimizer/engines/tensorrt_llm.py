@@ -1,10 +1,11 @@
-"""TensorRT-LLM: the ``draft_len_schedule`` in its ``speculative_config``. The meaning of its keys
-changed in version 1.3.0rc8.
+"""Configuration of TensorRT-LLM, whose ``speculative_config`` contains a ``draft_len_schedule``.
 
-Up to 1.3.0rc7, including 1.2.x, a key is the smallest batch size that uses its length, and key 1 is
-required. Since 1.3.0rc8 of 17 March 2026 (pull request 10860), a key is the largest batch size that
-uses its length, and the engine does not draft above the last key. In both cases, the smallest key
-must have the longest drafts, ``max_draft_len``.
+The schedule maps batch sizes to draft lengths. The meaning of its keys changed in version 1.3.0rc8.
+
+Up to 1.3.0rc7, including 1.2.x, a key is the smallest batch size for its draft length, and key 1 is
+required. Since 1.3.0rc8 of 17 March 2026 (pull request 10860), a key is the largest batch size for
+its draft length, and the engine does not draft at batch sizes above the last key. In both cases,
+the draft length of the smallest key must be the longest, ``max_draft_len``.
 """
 
 from __future__ import annotations
@@ -28,12 +29,15 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:rc(\d+))?(?:\.post\d+)?")
 
 
 def config(schedule: Schedule, version: str | None) -> Config | None:
-    """Return the entries of ``speculative_config`` for a given version.
+    """Return the entries of ``speculative_config`` for a schedule and a version of the engine.
+
+    The result is None if the engine should not speculate.
 
     Raises
     ------
     InvalidInput
-        If the version is missing, malformed or too old, or if drafts become longer as batches grow.
+        If the version is missing, malformed or too old, or if the draft length at batch size 1 is
+        not the longest in the schedule.
     """
     upper = has_upper_bounds(version)
     if not schedule.speculates:
@@ -50,7 +54,7 @@ def config(schedule: Schedule, version: str | None) -> Config | None:
 
 
 def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str, ...]:
-    """Return notes for the operator about the configuration."""
+    """Return notes for the operator on how to use a configuration and on its limitations."""
     upper = has_upper_bounds(version)
     meaning = "largest" if upper else "smallest"
     return (
@@ -70,7 +74,9 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 
 
 def has_upper_bounds(version: str | None) -> bool:
-    """Return whether a version interprets each key as the largest batch size that uses its length.
+    """Return whether a version interprets each schedule key as a largest batch size.
+
+    Earlier versions interpret it as a smallest batch size.
 
     Raises
     ------
@@ -104,9 +110,10 @@ def _order(version: str) -> tuple[float, ...]:
 
 
 def setup(drafts: Setup) -> Config | None:
-    """Return the option for the decoding type with which the drafter's name begins, if any.
+    """Return the option that sets the decoding type.
 
-    The result is None if TensorRT-LLM has no option for the setup.
+    The option is set if the name of a decoding type is a prefix of the drafter's name. The result
+    is None if TensorRT-LLM has no options for the setup.
     """
     if drafts.mode != "fixed" or drafts.topk > 1:
         return None

@@ -1,4 +1,4 @@
-"""vLLM: the ``speculative_config`` entry that sets the number of draft tokens per batch size."""
+"""Configuration of vLLM, whose ``speculative_config`` sets the draft length per batch size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ TABLE = "num_speculative_tokens_per_batch_size"
 
 
 def config(schedule: Schedule, version: str | None) -> Config | None:
-    """Return the entries to add to ``speculative_config``, or None without speculation."""
+    """Return the entries of ``speculative_config`` for a schedule.
+
+    The result is None if the engine should not speculate.
+    """
     if not schedule.speculates:
         return None
     return {
@@ -22,7 +25,7 @@ def config(schedule: Schedule, version: str | None) -> Config | None:
 
 
 def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str, ...]:
-    """Return notes for the operator about the configuration."""
+    """Return notes for the operator on how to use a configuration and on its limitations."""
     known = [tail(schedule)]
     if len(schedule.ranges) > 1:
         known += [
@@ -39,10 +42,10 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 
 
 def setup(drafts: Setup) -> Config | None:
-    """Return the options that set the method and adaptive verification.
+    """Return the options that set the drafting method and adaptive verification.
 
-    The method is set if the name of the drafter begins with the name of a method. Only DSpark
-    supports adaptive verification. The result is None if vLLM has no options for the setup.
+    The method is set if its name is a prefix of the drafter's name. Only DSpark supports adaptive
+    verification. The result is None if vLLM has no options for the setup.
     """
     known = method(drafts, METHODS)
     found: Config = {"method": known} if known else {}

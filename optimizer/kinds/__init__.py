@@ -1,4 +1,7 @@
-"""The kinds of problems. Each kind is declared in its own folder; `NAMES` lists these folders."""
+"""The kinds of optimisation problems.
+
+Each built-in kind is declared in a folder of this package. `NAMES` lists these folders.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +25,27 @@ NAMES = (
     "draft_stopping",
     "placement",
 )
-"""Folders of kinds, in the order in which kinds are listed."""
+"""Folders of the built-in kinds, in the order in which kinds are listed for users."""
 
 KINDS: tuple[Kind, ...] = tuple(import_module(f"specopt.kinds.{name}").KIND for name in NAMES)
 
 
 def kinds() -> Iterator[Kind]:
-    """Yield all kinds. Kinds from plug-ins come last and are loaded on demand."""
+    """Yield all kinds of problems. Kinds from plug-ins come last and are loaded on demand."""
     yield from KINDS
     yield from late("plugged_kinds")()
 
 
 def names_with(part: str) -> str:
-    """Return the names of the kinds that declare an optional part, for use in error messages."""
+    """Return the names of the kinds that declare an optional part, separated by commas.
+
+    `part` is the name of a field of `Kind` that may be None.
+    """
     return ", ".join(kind.name for kind in kinds() if getattr(kind, part) is not None)
 
 
 def kind_of(problem: Problem | type[Problem] | str) -> Kind:
-    """Return the kind that a problem, a problem class or a name specifies.
+    """Return the kind of a problem or of a problem class, or the kind with a given name.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Handling of solver answers: extracting plans from answers, and judging the plans."""
+"""Functions that extract plans from the answers of solvers and judge these plans."""
 
 from __future__ import annotations
 
@@ -31,19 +31,22 @@ class NotConformant(AssertionError):
 
 
 def plan_of_answer(answer: Answer, problem: Problem) -> Any:
-    """Extract the plan from an answer: a plan, the JSON form of a plan, a result, or None."""
+    """Return the plan in a solver's answer.
+
+    The answer may be a plan, the JSON form of a plan, a result, or None.
+    """
     plan = answer.plan if isinstance(answer, Result) else answer
     return problem.plan_type.from_dict(plan) if isinstance(plan, Mapping) else plan
 
 
 def planned(solver: Solver, problem: Problem) -> Plan | None:
-    """Return the feasible plan found by a solver, or None if the solver does not find a plan.
+    """Run a solver and return its plan, which must be feasible, or None if it finds no plan.
 
     Raises
     ------
     NotConformant
-        If the solver fails, changes the problem, or returns anything other than a feasible plan
-        of this problem or None.
+        If the solver fails, if it modifies the problem, or if its answer is neither None nor a
+        feasible plan for the problem.
     """
     before = problem.to_dict()
     try:
@@ -67,13 +70,16 @@ def planned(solver: Solver, problem: Problem) -> Plan | None:
 
 
 def judged(solver: Solver, problem: Problem) -> float | None:
-    """Return the judge's objective for a solver's plan, or None if the solver finds no plan."""
+    """Run a solver and return the judge's objective for its plan, or None if it finds no plan."""
     plan = planned(solver, problem)
     return None if plan is None else problem.evaluate(plan).objective
 
 
 def is_better(problem: Problem, objective: float, other: float, tolerance: float) -> bool:
-    """Return whether an objective is better than another by more than a relative tolerance."""
+    """Return whether an objective is better than another objective by more than a tolerance.
+
+    The tolerance is relative. Whether lower or higher is better depends on the problem's sense.
+    """
     ahead = objective < other if problem.sense == "minimize" else objective > other
     size = max(abs(objective), abs(other))
     return ahead and problem.distance(objective, other, problem.scale, size) > tolerance

@@ -1,9 +1,8 @@
-"""Charts, which describe rows of data in Vega-Lite and are drawn on pages, in notebooks and in
-picture files.
+"""Charts in Vega-Lite, which are drawn on HTML pages, in notebooks and in picture files.
 
-Row keys are displayed as table headers, axis titles and names in tooltips. Colours are names from
-the palette, such as `var(--ink)`. Pages and notebooks follow the reader's choice of light or dark
-colours; a picture file uses one of the two.
+The data of a chart are rows. Their keys appear as table headers, as axis titles and in tooltips.
+Colours are specified by names from the palette, such as `var(--ink)`. Pages and notebooks use light
+or dark colours, as chosen by the reader, whereas a picture file has fixed colours.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ Spec = Mapping[str, Any]
 MISSING = "pictures need vl-convert-python: pip install 'specopt[plot]'"
 
 FORMS = ("png", "pdf", "svg")
-"""Formats of picture files."""
+"""Supported formats of picture files."""
 
 MAX_MARKS = 1500
-"""Maximum number of marks in a chart, chosen so that browsers remain responsive."""
+"""Maximum number of marks in a chart. The limit keeps browsers responsive."""
 
 PALETTE = {
     "paper": ("#ffffff", "#12161c"),
@@ -50,16 +49,16 @@ PALETTE = {
     "series-6": ("#bf347b", "#f591bd"),
     "series-7": ("#616663", "#b3eac8"),
 }
-"""Light and dark variant of each colour."""
+"""Palette, as pairs of the light and the dark variant of each colour, by name."""
 
 SERIES = 8
 """Number of line colours.
 
-Combined with the dash patterns, there are four times as many line styles.
+In combination with four dash patterns, there are four times as many line styles.
 """
 
 DASHES = ((1, 0), (6, 3), (6, 3, 2, 3), (2, 2))
-"""Dash patterns of lines: lengths of dashes and gaps, in pixels."""
+"""Dash patterns of lines. Each pattern lists the lengths of dashes and gaps, in pixels."""
 
 BASE = {
     "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
@@ -95,11 +94,11 @@ BASE = {
         "customFormatTypes": False,
     },
 }
-"""Settings shared by all charts."""
+"""Vega-Lite settings shared by all charts."""
 
 
 def variables(selector: str) -> str:
-    """Return CSS that defines the palette for the elements that match a selector."""
+    """Return CSS that defines the colours of the palette for elements that match a selector."""
     light, dark = (
         " ".join(f"--{name}: {both[i]};" for name, both in PALETTE.items()) for i in (0, 1)
     )
@@ -111,7 +110,7 @@ def variables(selector: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """A chart of rows of data.
+    """A chart, which consists of data and a Vega-Lite description.
 
     Parameters
     ----------
@@ -120,10 +119,10 @@ class Chart:
     rows
         Data of the chart, as rows with the same keys.
     spec
-        Vega-Lite description without data and width. It contains either `mark` and `encoding` or
-        `layer`, and possibly other properties.
+        Vega-Lite description without the data and the width. It contains either `mark` and
+        `encoding`, or `layer`. It may contain other properties.
     note
-        Note for readers, displayed with the chart.
+        Note for readers that is displayed with the chart.
     """
 
     title: str
@@ -132,7 +131,7 @@ class Chart:
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the Vega-Lite description with its data.
+        """Return the Vega-Lite description, including the data but not the width.
 
         Numbers are rounded to six significant digits; NaN and infinity become null.
         """
@@ -150,9 +149,9 @@ class Picture:
     Parameters
     ----------
     charts
-        Charts from left to right and from top to bottom.
+        Charts in row-major order.
     columns
-        Number of columns of the grid.
+        Number of columns in the grid.
     width
         Width of each chart, in pixels.
     """
@@ -167,7 +166,7 @@ class Picture:
         parts = [
             {"title": chart.title, "width": self.width, **chart.to_dict()} for chart in self.charts
         ]
-        # Vega-Lite expects sliders at the level of the grid, not of a chart
+        # Vega-Lite expects sliders at the level of the grid, not at the level of a chart
         sliders = [one for part in parts for one in part.pop("params", ())]
         return {
             **BASE,
@@ -180,12 +179,12 @@ class Picture:
         }
 
     def save(self, path: StrPath, *, dark: bool = False) -> None:
-        """Write a PNG, PDF or SVG file, depending on the suffix; a failed write leaves no file.
+        """Write a PNG, PDF or SVG file, depending on the suffix. A failed write leaves no file.
 
         Raises
         ------
         InvalidInput
-            If the suffix is not supported, or the file cannot be written.
+            If the suffix is not supported, or if the file cannot be written.
         MissingDependency
             If vl-convert-python is not installed.
         """
@@ -203,7 +202,7 @@ class Picture:
 
 
 def draw(spec: Spec | str, form: str, **options: Any) -> Any:
-    """Draw a Vega-Lite description in the format "svg", "png" or "pdf".
+    """Render a Vega-Lite description as an image in the format "svg", "png" or "pdf".
 
     Raises
     ------
@@ -214,7 +213,7 @@ def draw(spec: Spec | str, form: str, **options: Any) -> Any:
 
 
 def renderer() -> Any:
-    """Return the library that renders charts.
+    """Return the module `vl_convert`, which renders charts.
 
     Raises
     ------
@@ -231,25 +230,29 @@ def _round(value: Any) -> Any:
 
 
 def time_unit(end: float) -> tuple[float, str]:
-    """Return the factor and name of a suitable time unit for an axis that ends at `end` seconds."""
+    """Return a suitable time unit for an axis that ends at `end` seconds.
+
+    The result is a pair of the number of units per second and the name of the unit.
+    """
     return (1.0, "s") if end >= 2.0 else (1e3, "ms") if end >= 2e-3 else (1e6, "µs")
 
 
 def quantity(name: str, **more: Any) -> dict[str, Any]:
-    """Return the encoding of a numeric column."""
+    """Return the Vega-Lite encoding for a numeric column with the given name."""
     return {"field": name, "type": "quantitative", **more}
 
 
 def category(name: str, **more: Any) -> dict[str, Any]:
-    """Return the encoding of a column of names, shown in the order of the rows."""
+    """Return the Vega-Lite encoding for a column of categories, kept in the order of the rows."""
     return {"field": name, "type": "nominal", "sort": None, **more}
 
 
 def looks(name: str, values: Sequence[Any], first: Sequence[Any] = ()) -> dict[str, Any]:
-    """Return an encoding that distinguishes the lines of a chart by colour and dash pattern.
+    """Return a Vega-Lite encoding that distinguishes lines by colour and dash pattern.
 
-    Lines with similar colours have different dash patterns, and no two lines share both. Values
-    in `first` have the same style in all charts with the same `first`.
+    `values` are the values of column `name`, one per line. Neighbouring lines differ in colour and
+    dash pattern, and no two of up to 32 lines share both. Values in `first` have the same style in
+    all charts that have the same `first`.
     """
     order = list(dict.fromkeys((*first, *values)))
     places = [order.index(value) for value in values]
@@ -262,9 +265,9 @@ def looks(name: str, values: Sequence[Any], first: Sequence[Any] = ()) -> dict[s
 
 
 def rows_of(number: str, columns: Mapping[str, Any]) -> list[Row]:
-    """Convert columns, which are arrays, to rows.
+    """Convert columns, which are arrays, to a list of rows.
 
-    The column `number` contains the index of each row.
+    An additional column, whose name is `number`, contains the index of each row.
     """
     values = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [
@@ -275,7 +278,7 @@ def rows_of(number: str, columns: Mapping[str, Any]) -> list[Row]:
 def points(title: str, note: str, rows: Sequence[Row], **encoding: Any) -> Chart:
     """Return a scatter plot of rows with the given Vega-Lite encoding.
 
-    The note states how many rows are omitted.
+    If there are too many rows, only the first rows are plotted, and the note says so.
     """
     left_out = f" The first {MAX_MARKS:,} of {len(rows):,}." if len(rows) > MAX_MARKS else ""
     mark = {"type": "point", "filled": True, "size": 60, "opacity": 0.75, "tooltip": TOOLTIP}
@@ -285,7 +288,7 @@ def points(title: str, note: str, rows: Sequence[Row], **encoding: Any) -> Chart
 
 
 TOOLTIP = {"content": "data"}
-"""Tooltip of a mark, which shows all values of its row."""
+"""Vega-Lite tooltip that shows all values in the row of a mark."""
 
 
 def layer(mark: Spec | str, **encoding: Any) -> dict[str, Any]:
@@ -294,7 +297,10 @@ def layer(mark: Spec | str, **encoding: Any) -> dict[str, Any]:
 
 
 def weight(name: str, largest: int = 300) -> dict[str, Any]:
-    """Return an encoding in which a column determines the size of the points."""
+    """Return a Vega-Lite encoding in which a column determines the size of the points.
+
+    `largest` is the area of the largest point, in square pixels.
+    """
     return quantity(name, scale={"range": [largest / 10, largest]}, legend=None)
 
 
@@ -308,11 +314,11 @@ def gantt(
     end: float,
     **more: Any,
 ) -> Chart:
-    """Return a chart of bars in lanes over time.
+    """Return a Gantt chart, which shows bars in lanes over time.
 
-    Each row has the keys "begin (s)", "end (s)" and "seconds". The column `lane` assigns bars to
-    lanes. `axis` is the title of the time axis, which ends at `end` seconds. `more` contains
-    layers drawn on top of the bars.
+    Each row describes a bar and has the keys "begin (s)", "end (s)" and "seconds". The column
+    `lane` assigns bars to lanes. `axis` is the title of the time axis, which ends at `end` seconds.
+    `more` contains additional layers, which are drawn on top of the bars.
     """
     scale, unit = time_unit(end)
     ticks = {"labelExpr": f"format(datum.value * {scale!r}, '~g')", "grid": False}
@@ -334,7 +340,10 @@ def timeline(
     axis: str,
     closest: int,
 ) -> Chart:
-    """Return a chart like `gantt`, with sliders for zooming in by a factor of up to `closest`."""
+    """Return a Gantt chart with sliders for zooming in by a factor of up to `closest`.
+
+    The other parameters are as in `gantt`.
+    """
     end = max(row["end (s)"] for row in rows)
     start = f"place * ({end!r} - {end!r} / zoom)"
     ends = {

@@ -1,4 +1,4 @@
-"""Hypothesis strategies shared by all kinds."""
+"""Hypothesis strategies that the strategies for all kinds of problems share."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ T = TypeVar("T")
 
 
 def lists_of(item: st.SearchStrategy[T], size: int) -> st.SearchStrategy[list[T]]:
-    """Return a strategy for lists of a fixed size."""
+    """Return a strategy for lists of exactly `size` items."""
     return st.lists(item, min_size=size, max_size=size)

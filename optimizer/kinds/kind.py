@@ -1,4 +1,4 @@
-"""Classes with which a kind of problem is declared."""
+"""Classes that are used to declare a kind of problem."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Perturbation:
-    """A change that adds one unit to a resource.
+    """A change to a problem that adds one unit of a resource.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Perturbation:
     unit
         Description of the added unit.
     apply
-        Function of a problem that returns the new value of the field, or None if the problem does
+        Function that maps a problem to the new value of the field, or to None if the problem does
         not use the field.
     """
 
@@ -46,11 +46,14 @@ class Perturbation:
 
 
 FASTER = 0.99
-"""Factor by which times are multiplied when they are reduced by one per cent."""
+"""Factor that reduces a time by one per cent."""
 
 
 def more(field: str, unit: str, change: Callable[[Any], Any]) -> Perturbation:
-    """Return a perturbation of a field that applies only if the field is set and would change."""
+    """Return a perturbation that applies a function to a field.
+
+    The perturbation does not apply if the field is None or would not change.
+    """
 
     def apply(problem: Any) -> Any:
         value = getattr(problem, field)
@@ -61,7 +64,10 @@ def more(field: str, unit: str, change: Callable[[Any], Any]) -> Perturbation:
 
 
 def of_each(field: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that changes a field of every object in a tuple; None is left unchanged."""
+    """Return a function that changes a field in every object of a tuple.
+
+    Objects in which the field is None are left unchanged.
+    """
 
     def changed(one: Any) -> Any:
         value = getattr(one, field)
@@ -72,12 +78,15 @@ def of_each(field: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def added(field: str, unit: str, amount: float) -> Perturbation:
-    """Return a perturbation that adds an amount to a field."""
+    """Return a perturbation that adds an amount to a numeric field."""
     return more(field, unit, lambda value: value + amount)
 
 
 def faster(field: str, part: str) -> Perturbation:
-    """Return a perturbation that reduces the times in a field by one per cent."""
+    """Return a perturbation that reduces the times in a field by one per cent.
+
+    `part` names the resource that becomes faster.
+    """
     return more(field, f"{part} 1 % faster", lambda seconds: FASTER * seconds)
 
 
@@ -90,7 +99,7 @@ ROUNDS_OF_CLIENTS = (
         lambda rates: np.minimum(rates + 0.01, np.maximum(rates, 0.999)),
     ),
 )
-"""Perturbations for the kinds in which clients share the tokens verified in a round."""
+"""Perturbations for kinds in which clients share a budget of tokens per verification round."""
 
 
 # --------------------------------------------------------------------------------- for `robustness`
@@ -100,32 +109,33 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Uncertainty:
-    """Description of how acceptance rates, and possibly output lengths, vary within intervals.
+    """Description of the uncertain values of a kind, used by `robustness`.
+
+    Acceptance rates, and output lengths if the kind has them, vary within intervals.
 
     Parameters
     ----------
     vary
-        Function of a problem, a plan, acceptance rates and a factor applied to all output
-        lengths. The function returns the changed problem, and the plan with its declared values
-        updated. If the kind has output lengths, the rates may be None, which leaves the rates of
-        the problem unchanged.
+        Function that maps a problem, a plan, acceptance rates and a factor for all output lengths
+        to a pair: the changed problem, and the plan with updated declared values. If the kind has
+        output lengths, the rates may be None, which leaves the problem's rates unchanged.
     shape
-        Function of a problem that returns the shape of its array of acceptance rates.
+        Function that maps a problem to the shape of its array of acceptance rates.
     zero
         Whether the acceptance rate 0 is allowed.
     one
         Whether the acceptance rate 1 is allowed.
     longest_output
-        Function of a problem that returns its longest output, in tokens; None if the kind has no
-        output lengths.
+        Function that maps a problem to the length of its longest output, in tokens. None if the
+        kind has no output lengths.
     longer_is_worse
-        Function of a problem that returns whether longer outputs never improve a plan, so that
-        the largest factor is the worst case.
+        Function that returns whether longer outputs never improve a plan for a problem. In that
+        case, the largest output factor is the worst case.
     worst
-        Function of a problem, a plan, the interval of rates and the factor. The function returns
-        candidates for the worst rates, and whether the worst rates are certain to be among them.
-        None if the objective improves with every rate, so that the lower end of the interval is the
-        worst case.
+        Function of a problem, a plan, an interval of acceptance rates and an output factor. It
+        returns a pair: candidates for the worst rates, and whether the worst rates are certain to
+        be among them. None if the objective improves with every rate, in which case the lower end
+        of the interval is the worst case.
     """
 
     vary: Callable[[Any, Any, Any, float], tuple[Problem, Plan]]
@@ -151,11 +161,11 @@ class Simulator:
     world
         Type of the problems or workloads on which plans or policies are simulated.
     module
-        Name of the module that contains the function `simulate`, loaded on demand.
+        Name of the module that contains the function `simulate`. The module is loaded on demand.
     policies
-        Names of the policies.
+        Names of the built-in policies.
     workloads
-        Families of workloads on which the policies can be simulated.
+        Families of workloads on which policies can be simulated.
     """
 
     world: type[Any]
@@ -165,9 +175,10 @@ class Simulator:
 
     @property
     def play(self) -> Callable[..., Simulation]:
-        """The function that simulates a plan or policy on a problem or workload.
+        """The function that simulates a plan on a problem or a policy on a workload.
 
-        The keyword arguments are the seed, the number of replications, a callback and options.
+        Its keyword arguments are the seed, the number of replications, a callback, and options that
+        are specific to the simulator.
         """
         found: Callable[..., Simulation] = import_module(self.module).simulate
         return found
@@ -184,13 +195,13 @@ class Simulator:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Types of the options whose values can be written as text, by option name."""
+        """Types of the options whose values can be specified as strings, by option name."""
         hints = get_type_hints(self.play)
         return {name: hints[name] for name in self.options if _is_plain(hints[name])}
 
 
 def _is_plain(hint: Any) -> bool:
-    """Return whether values of a type can be written as text."""
+    """Return whether values of a type can be specified as strings on the command line."""
     if get_origin(hint) is Literal or hint in (bool, int, float, str, NoneType):
         return True
     members = get_args(hint)
@@ -202,52 +213,53 @@ def _is_plain(hint: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """Declaration of a kind of problem, containing everything that is specific to the kind.
+    """Declaration of a kind of problem, which contains everything specific to the kind.
 
     Parameters
     ----------
     problem
         Class of the problems, which defines the name of the kind and the class of its plans.
     methods
-        Methods in the order in which they are listed. By default, `solve` uses the first method
-        that can solve the problem.
+        Methods, in the order in which they are listed for users. By default, `solve` uses the first
+        method that can solve the problem.
     families
         Families that generate problems.
     rows
-        Function of a plan that returns its table rows, all with the same keys: one row per task,
-        request, client, chunk or state.
+        Function that maps a plan to its table rows, which all have the same keys. There is one row
+        per task, request, client, chunk or state.
     formulation
-        Formulation of the problems for other solvers; None if there is no formulation.
+        Formulation of the problems as a model for other solvers; None if there is none.
     view
-        Name of the module whose `VIEW` prints and draws plans, loaded on demand; None to print
-        one line per field.
+        Name of the module whose attribute `VIEW` prints and draws plans. The module is loaded on
+        demand. None to print one line per field.
     strategies
-        Name of the module whose `problems` and `plans` are Hypothesis strategies, loaded on
-        demand; None if there is no such module.
+        Name of the module that contains the Hypothesis strategies `problems` and `plans`. The
+        module is loaded on demand. None if there is no such module.
     relations
-        Name of the module whose `RELATIONS` describe how optima change when a problem is changed,
-        loaded on demand; None if there is no such module.
+        Name of the module whose attribute `RELATIONS` states how the optimum changes if a problem
+        is changed. The module is loaded on demand. None if there is no such module.
     choices
-        Function of a problem that returns alternatives to the values that the problem fixes, each
-        as a mapping of the fields to replace; None if the kind has no such alternatives.
+        Function that maps a problem to alternatives for field values that the problem fixes. Each
+        alternative is a mapping of the fields to replace. None if there are no alternatives.
     perturbations
-        Changes that `sensitivity` makes to a problem, one at a time.
+        Changes that `sensitivity` applies to a problem, one at a time.
     uncertainty
-        Values that `robustness` varies; None if the kind has no uncertain values.
+        Description of the values that `robustness` varies; None if the kind has no uncertain
+        values.
     simulator
-        Simulator used by `simulate`; None if there is no simulator.
+        Simulator that `simulate` uses; None if the kind has no simulator.
     from_trace
-        Rules by which a problem is made from the requests in a trace; None if traces lack the
-        necessary data.
+        Rules for creating a problem from the requests in a trace; None if traces lack the necessary
+        data.
     from_runtimes
-        Function that returns problem fields, given the runtimes in a file and a name for them that
-        is used in error messages; None if problems have no runtimes.
+        Function that converts the runtimes in a file to problem fields. Its second argument is the
+        name of the runtimes in error messages. None if the problems have no runtimes.
     from_deployment
-        Function of a deployment and a seed that returns a proposed problem; None if problems
-        cannot be made from deployments.
+        Function that maps a deployment and a seed to a proposed problem; None if problems cannot be
+        created from deployments.
     advice
-        Name of the module whose `advise` gives advice on a problem made from a deployment with
-        clients, devices and costs; None if there is no such module.
+        Name of the module whose function `advise` gives advice on a problem that was created from a
+        deployment with clients, devices and costs. None if there is no such module.
     """
 
     problem: type[Problem]
@@ -269,10 +281,10 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """The name of the kind in files and on the command line."""
+        """The name of the kind, as used in files and on the command line."""
         return self.problem.kind
 
     @property
     def plan(self) -> type[Plan]:
-        """The class of the plans."""
+        """The class of plans for problems of the kind."""
         return self.problem.plan_type

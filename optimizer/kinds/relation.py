@@ -1,5 +1,6 @@
-"""Relations between the optimum of a problem and that of a modified copy, and functions that modify
-problems.
+"""Relations between the optimum of a problem and the optimum of a modified copy.
+
+The module also contains functions that modify the JSON form of a problem.
 """
 
 from __future__ import annotations
@@ -18,32 +19,32 @@ Change = Callable[[Data, Random], Data | None]
 
 
 def unchanged(problem: Any, objective: float) -> float:
-    """Return the objective as it is, for changes that do not alter the optimum."""
+    """Return the objective unchanged. Used for changes that do not affect the optimum."""
     return objective
 
 
 @dataclass(frozen=True, kw_only=True)
 class Relation:
-    """A relation between the optimum of a problem and the optimum of a modified copy.
+    """A metamorphic relation between the optimum of a problem and the optimum of a changed copy.
 
     Parameters
     ----------
     kind
-        Kind of the problem.
+        Name of the kind of problem.
     name
         Name of the change.
     when
-        Condition under which the relation holds.
+        Condition under which the relation applies, as text.
     reason
-        Reason why the relation holds.
+        Reason why the relation holds, as text.
     change
-        Function of the JSON form of a problem and a source of random numbers. The function
-        returns the JSON form of the changed problem, or None if the condition does not hold.
+        Function that maps the JSON form of a problem and a random number generator to the JSON form
+        of the changed problem, or to None if the condition does not hold.
     implied
-        Function of a problem and its optimum that returns an objective. The optimum of the
+        Function that maps a problem and its optimal value to an objective. The optimum of the
         changed problem is at least as good as this objective.
     equal
-        Whether the optimum of the changed problem equals this objective.
+        Whether the optimum of the changed problem is equal to the objective that `implied` returns.
     """
 
     kind: str
@@ -55,16 +56,16 @@ class Relation:
     equal: bool = False
 
     def changed(self, problem: Problem, seed: int = 0) -> Problem | None:
-        """Return the changed problem, or None if the condition does not hold."""
+        """Return the changed copy of a problem, or None if the relation does not apply."""
         data = self.change(problem.to_dict(), Random(seed))
         return None if data is None else type(problem).from_dict(data)
 
     def check(
         self, solver: Solver, problem: Problem, *, seed: int = 0, tolerance: float = 1e-9
     ) -> bool:
-        """Check the relation on a problem, using a solver that claims optimality.
+        """Check that a solver that claims optimality satisfies the relation on a problem.
 
-        Return True if the relation applies to the problem, and False if it does not.
+        Return True if the relation was checked, and False if it does not apply to the problem.
 
         Parameters
         ----------
@@ -73,16 +74,16 @@ class Relation:
         problem
             Problem to change.
         seed
-            Seed of the random change.
+            Random seed for the change.
         tolerance
             Relative difference of objectives that is attributed to rounding.
 
         Raises
         ------
         NotConformant
-            If the two answers contradict the relation.
+            If the solver's answers for the two problems contradict the relation.
         InvalidInput
-            If the problem is of another kind.
+            If the problem belongs to another kind.
         """
         if problem.kind != self.kind:
             raise InvalidInput(f"problem: expected a {self.kind} problem, got {problem.kind}")
@@ -118,7 +119,10 @@ UNITS = "every time is twice as long"
 
 
 def relations_of(problem: type[Problem]) -> Callable[..., Relation]:
-    """Return a function that declares a relation from its name, reason, change and keywords."""
+    """Return a function that declares a relation for a kind of problem.
+
+    Its arguments are the name, the reason and the change; other fields are keyword arguments.
+    """
 
     def declared(name: str, reason: str, change: Change, **more: Any) -> Relation:
         return Relation(kind=problem.kind, name=name, reason=reason, change=change, **more)
@@ -132,9 +136,9 @@ def times(factor: float) -> Callable[[Problem, float], float]:
 
 
 def permuted(*columns: str) -> Change:
-    """Return a change that permutes several columns in the same way.
+    """Return a change that applies the same random permutation to several fields, which are lists.
 
-    The first column must exist.
+    The first of these fields must exist in the problem.
     """
 
     def change(data: Data, random: Random) -> Data:
@@ -152,14 +156,14 @@ def permuted(*columns: str) -> Change:
 
 
 def shuffled(column: Sequence[Any], random: Random) -> list[int]:
-    """Return the positions of a column's entries in random order."""
+    """Return the indices of a list in random order."""
     return random.sample(range(len(column)), len(column))
 
 
 def scaled(factors: Mapping[str, float]) -> Change:
-    """Return a change that multiplies all numbers in the given fields by factors.
+    """Return a change that multiplies the numbers in each field by a factor.
 
-    A nested field may have a factor of its own.
+    `factors` contains the factors by field name. It may also contain names of nested fields.
     """
 
     def times(value: Any, factor: float) -> Any:
@@ -179,7 +183,7 @@ def raised(
 ) -> Change:
     """Return a change that applies a function to a field, or to every entry if the field is a list.
 
-    The change does not apply if the field is missing or `unless` returns True.
+    The change does not apply if the field is missing or if `unless` returns True for the problem.
     """
 
     def raised(data: Data, random: Random) -> Data | None:
@@ -192,14 +196,15 @@ def raised(
 
 
 def one_more(field: str) -> Change:
-    """Return a change that adds one to a field, or to every entry if the field is a list."""
+    """Return a change that adds 1 to a field, or to every entry if the field is a list."""
     return raised(field, lambda count: count + 1)
 
 
 def replaced(field: str, to: Any, among: Sequence[Any] | None = None) -> Change:
-    """Return a change that sets a field to a value if the current value is in `among`.
+    """Return a change that sets a field to the value `to` if its current value is in `among`.
 
-    If `among` is None, the change applies whenever the field is present.
+    If `among` is None, the change applies whenever the field exists. If `to` is None, the field is
+    removed.
     """
 
     def change(data: Data, random: Random) -> Data | None:
@@ -214,5 +219,8 @@ def replaced(field: str, to: Any, among: Sequence[Any] | None = None) -> Change:
 
 
 def likelier(rate: float) -> float:
-    """Move an acceptance rate closer to 0.999, and return it; rates above 0.999 are unchanged."""
+    """Return a higher acceptance rate, which is closer to 0.999.
+
+    Rates of at least 0.999 are returned unchanged.
+    """
     return rate + (0.999 - rate) / 4 if rate < 0.999 else rate

@@ -1,4 +1,7 @@
-"""Declarations that both serving kinds share: mechanisms, perturbations and uncertainty."""
+"""Declarations shared by the kinds `serving-latency` and `continuous-serving`.
+
+They concern alternative mechanisms, perturbations and uncertainty.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,10 @@ from specopt.models.token_samples import TokenSamples
 
 
 def choices(problem: ServingData[Any]) -> list[dict[str, Any]]:
-    """Return the alternatives to a problem's mechanism for which the problem has data.
+    """Return alternatives to a problem's decoding mechanism, as mappings of fields to replace.
 
-    The mechanism without overlap is omitted, because it is never faster.
+    An alternative is included only if the problem has the necessary data. The mechanism without
+    overlap is omitted, because it is never faster.
     """
     drafts = all(getattr(problem, name) is not None for name in DRAFTING_FIELDS)
     others = {
@@ -32,7 +36,11 @@ def choices(problem: ServingData[Any]) -> list[dict[str, Any]]:
 
 
 def row(plan: ServingPlan, task: int, batch: int, position: int, length: int) -> Row:
-    """Return the table row of a task in a batch."""
+    """Return the table row for a task of a plan.
+
+    The row contains the indices of the task and its batch, the position of the task in the batch,
+    its bandwidth share and its draft length.
+    """
     found = {
         "task": task,
         "batch": batch,
@@ -44,12 +52,12 @@ def row(plan: ServingPlan, task: int, batch: int, position: int, length: int) ->
 
 
 def longest_output(problem: ServingData[Any]) -> int:
-    """Return the length of the longest output that can occur in a problem, in tokens."""
+    """Return the largest possible output length in a problem, in tokens."""
     return max(problem.max_output_tokens or 1, int(problem.output_tokens.max()))
 
 
 def _drafting(one: Perturbation) -> Perturbation:
-    """Return a perturbation restricted to problems that use drafts."""
+    """Return a copy of a perturbation that applies only to problems that use drafts."""
     return replace(
         one,
         apply=lambda problem: None if problem.mechanism == "autoregressive" else one.apply(problem),
@@ -57,7 +65,7 @@ def _drafting(one: Perturbation) -> Perturbation:
 
 
 def _faster(runtime: Runtime) -> Runtime:
-    """Return a runtime with all times reduced by one per cent."""
+    """Return a runtime model in which all times are reduced by one per cent."""
     if isinstance(runtime, TabledRuntime):
         return TabledRuntime(
             passes=replace(runtime.passes, seconds=FASTER * runtime.passes.seconds)
@@ -86,7 +94,10 @@ PERTURBATIONS = (
 def vary(
     problem: ServingData[Any], plan: ServingPlan, rates: Any, scale: float
 ) -> tuple[ServingData[Any], ServingPlan]:
-    """Return the problem with the given rates and scaled output lengths, and the plan unchanged."""
+    """Return the problem with another acceptance rate and scaled output lengths, and the plan.
+
+    The plan is unchanged. If `rates` is None, the acceptance rate of the problem is kept.
+    """
 
     def scaled(tokens: Any) -> Ints:
         return np.asarray(np.maximum(1, np.ceil(tokens * scale - 1e-9)), np.int64)
@@ -108,4 +119,4 @@ UNCERTAINTY: dict[str, Any] = {
     "zero": False,
     "longest_output": longest_output,
 }
-"""Arguments of `Uncertainty` shared by both kinds."""
+"""Arguments of `Uncertainty` that the two serving kinds share."""

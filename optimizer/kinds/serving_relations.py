@@ -1,4 +1,6 @@
-"""Relations that the optimal values of related problems must satisfy, for both serving kinds."""
+"""Relations that hold between the optimal values of related problems, for `serving-latency` and
+`continuous-serving`.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def serving_relations(
     problem
         Class of the problems.
     columns
-        Names of additional fields with one entry per task.
+        Names of additional fields that contain one entry per task.
     seconds
         Names of additional fields that are durations.
     """

@@ -1,4 +1,4 @@
-"""Views, which define how the plans of each kind of problem are printed and drawn."""
+"""Views, which define how plans for each kind of problem are printed and drawn."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from specopt.kinds.chart import Chart
 from specopt.models.problem import Plan, Problem
 
 MAX_ITEMS = 20
-"""Maximum number of list entries to print."""
+"""Maximum number of entries to print for a list."""
 
 MAX_CHARACTERS = 240
-"""Maximum number of characters to print per field."""
+"""Maximum number of characters to print for a field."""
 
 
 def field_lines(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the name and the text of each JSON-compatible field. Long texts are truncated."""
+    """Return a pair (name, string) for each field. Strings that are too long are truncated."""
     lines = []
     for name, value in fields.items():
         text = str(value)
@@ -43,18 +43,18 @@ def print_fields(problem: Problem, plan: Plan, out: Console) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Functions that print and draw the plans of one kind of problem.
+    """Functions that print and draw plans for one kind of problem.
 
     Parameters
     ----------
     print_plan
-        Function that prints a plan of a problem.
+        Function that prints a plan for a problem.
     columns
-        Functions that map a plan to a value, by header of the additional table column that shows
-        the value.
+        Additional columns in tables of results. Each key is the header of a column, and each value
+        is a function that maps a plan to the entry in that column.
     charts
-        Function of a problem and a plan that returns the charts of a page; None if there are no
-        charts.
+        Function that maps a problem and a plan to the charts to show on a page; None if there are
+        no charts.
     """
 
     print_plan: Callable[[Any, Any, Console], None] = print_fields
@@ -63,7 +63,7 @@ class View:
 
 
 def view_of(kind: Problem | str) -> View:
-    """Return the view for a kind of problem. The view's module is loaded on demand."""
+    """Return the view for a kind of problem. Its module is loaded on demand."""
     module = kind_of(kind).view
     if module is None:
         return View()

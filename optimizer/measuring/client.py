@@ -1,10 +1,9 @@
-"""A closed-loop client that measures the throughput and the acceptance of drafts on an
-OpenAI-compatible server.
+"""A closed-loop client that measures throughput and draft acceptance on a server.
 
-Each worker of the client sends its next request when its previous request has been answered. The
-tokens of a request are assumed to be spread evenly over its duration. Only tokens from the period
-in which all workers are being served are counted. The variation between parts of this period gives
-the uncertainty of the mean.
+The server must be compatible with the OpenAI API. Each worker of the client sends its next request
+when its previous request has been answered. The tokens of a request are assumed to be spread evenly
+over its duration. Only tokens from the period in which all workers are being served are counted.
+The variation between parts of this period gives the uncertainty of the mean.
 """
 
 from __future__ import annotations
@@ -33,14 +32,17 @@ PROMPTS = tuple(
 MANY = 10**9
 
 MAX_LINE_BYTES = 2**20
-"""Maximum size of a line of an answer, in bytes, because a server may send a line that
-never ends.
+"""Maximum length of a line in a server's response, in bytes.
+
+The length is limited because a server may send a line that never ends.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
     """A client that generates load on a server.
+
+    Each load has a fixed number of workers, each of which sends one request at a time.
 
     Parameters
     ----------
@@ -57,9 +59,9 @@ class Client:
     requests
         Maximum number of requests per load. Each worker sends at least one request.
     patience
-        Time limit for a request in seconds, from its start to the end of its answer.
+        Time limit for a request, in seconds, from its start to the end of its response.
     failures
-        Maximum share of failed requests per load. A request counts as failed only after a second
+        Maximum fraction of failed requests per load. A request counts as failed only after a second
         attempt.
     """
 
@@ -90,14 +92,14 @@ class Client:
         number("failures", self.failures, 0, 1)
 
     def models(self) -> list[str]:
-        """Return the names of the models on the server, of which there must be at least one."""
+        """Return the names of the models on the server, and raise an error if there are none."""
         with self._answer("GET", "/v1/models") as answer:
             if found := [str(entry["id"]) for entry in json.loads(answer.read())["data"]]:
                 return found
         raise ServerFailed(f"{self.endpoint}/v1/models: expected a model, got none")
 
     def run(self, concurrency: int) -> Load:
-        """Run a load with the given number of concurrent requests, and return its measurements.
+        """Run a load with `concurrency` concurrent requests and return its measurements.
 
         Raises
         ------
@@ -151,10 +153,10 @@ class Client:
         )
 
     def counted(self, before: Sequence[float] = ()) -> tuple[float, ...]:
-        """Return the number of drafts, of drafted tokens, and of accepted tokens at each position.
+        """Return the server's counts of drafts, drafted tokens, and accepted tokens by position.
 
-        If an earlier reading `before` is given, return the increases since then. The result is
-        empty if the server does not count drafts.
+        If `before` contains an earlier reading, return the increases since that reading. The result
+        is empty if the server does not count drafts.
         """
         with suppress(ServerFailed), self._answer("GET", "/metrics") as answer:
             if is_scrape(text := answer.read().decode(errors="replace")):
@@ -173,10 +175,10 @@ class Client:
         return self._request(model, number)
 
     def _request(self, model: str, number: int) -> tuple[float, float, float, int]:
-        """Send a request.
+        """Send a request and return its times and the number of generated tokens.
 
-        Return the times at which the request was sent, the first token arrived and the answer
-        ended, and the number of tokens.
+        The first three items are the times at which the request was sent, the first token arrived
+        and the response ended.
         """
         asked = {
             "model": model,
@@ -206,7 +208,7 @@ class Client:
     def _answer(
         self, verb: str, path: str, body: object = None
     ) -> Iterator[http.client.HTTPResponse]:
-        """Send a request and yield its answer. Every failure raises `ServerFailed`."""
+        """Send a request and yield its response. Every failure raises `ServerFailed`."""
         url, where = urlsplit(self.endpoint), f"{self.endpoint}{path}"
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
         connection = kind(url.netloc, timeout=self.patience)
@@ -243,7 +245,7 @@ class Client:
 
 @contextmanager
 def _ended_in_time(connection: http.client.HTTPConnection, until: float) -> Iterator[None]:
-    """Open a connection, and close it after the enclosed code or at the time `until`."""
+    """Open a connection, and close it when the enclosed code ends or at the time `until`."""
     with closing(connection):
         connection.connect()
         limit = threading.Timer(until - time.monotonic(), _end, [connection.sock])

@@ -1,8 +1,8 @@
 """Automatic measurement of an engine at all draft lengths that a tuner requests.
 
-The engine is started, loaded and stopped for each draft length. Each load is added to the sweep as
-soon as it has been measured. After an interruption, the next run continues from the rows in the
-file.
+For each draft length, the engine is started, put under load and stopped. Each load is added to the
+sweep as soon as it has been measured. After an interruption, the next run continues from the rows
+in the file.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def serving(
     Raises
     ------
     ServerFailed
-        If the server does not start or fails. The message contains the name of the server and the
-        last line of its output.
+        If the server does not start or fails. The message contains the server's name and the last
+        line of its output.
     """
     with contextlib.suppress(ServerFailed):
         client.models()

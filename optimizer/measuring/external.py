@@ -1,4 +1,4 @@
-"""Load generation with GuideLLM 0.8 or `vllm bench serve`, if either is installed."""
+"""Load generation with an external program, which is GuideLLM 0.8 or `vllm bench serve`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from specopt.models.load import Load, name_of
 PROGRAMS = "guidellm", "vllm"
 
 FEWEST = 4
-"""Minimum number of requests in a load, per concurrent request."""
+"""Minimum ratio of the number of requests in a load to the number of concurrent requests."""
 
 
 class External:
@@ -117,7 +117,7 @@ class External:
     def _words(
         self, base: str, concurrency: int, tokens: int, count: int, asked: Path, result: Path
     ) -> list[str]:
-        """Return the arguments of the program.
+        """Return the command-line arguments for the program.
 
         GuideLLM stops after the last prompt, or when its time limit expires.
         """

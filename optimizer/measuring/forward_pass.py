@@ -9,7 +9,9 @@ from specopt.models.errors import SpecoptError
 
 
 class OutOfMemory(SpecoptError):
-    """Exception for a pass that does not fit in memory although the memory estimate did."""
+    """Exception for a pass that runs out of memory although it should fit according to its
+    estimate.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +36,8 @@ class ForwardPass:
     def phase(self) -> str:
         """Serving phase of the pass, "prefill", "decode" or "verify".
 
-        A prefill has no cache. After a cache, a decode has one new token, and a verification has
-        several.
+        A prefill pass has no cached tokens. If tokens are cached, a decode pass has one new token,
+        and a verification pass has several new tokens.
         """
         if self.cached_tokens == 0:
             return "prefill"
@@ -43,7 +45,11 @@ class ForwardPass:
 
     @property
     def logit_positions(self) -> int:
-        """Number of scored positions per sequence: all in a verification, otherwise one."""
+        """Number of positions per sequence at which logits are computed.
+
+        A verification computes logits at all new positions. All other passes compute logits at one
+        position.
+        """
         return self.new_tokens if self.phase == "verify" else 1
 
     def flops_per_task(self, config: ModelConfig) -> int:

@@ -1,8 +1,7 @@
-"""Measurement of runtimes. Forward passes of decoders with random weights are timed on an available
-device.
+"""Measurement of the runtimes of decoders with random weights.
 
-Runtime models can then be fitted to the table of runtimes. Torch is imported only when the function
-`measure` is called.
+Forward passes are timed on an available device. Runtime models can then be fitted to the resulting
+table. Torch is imported only when the function `measure` is called.
 """
 
 from __future__ import annotations
@@ -27,16 +26,21 @@ from specopt.models.files import csv_text
 
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
-"""Data types of passes, with the number of bytes per value."""
+"""Mapping from the data types of passes to the number of bytes per value."""
 
 MEMORY_SHARE = 0.9
-"""Maximum share of the free memory that a pass may need according to its estimate. The estimate
-excludes the memory of libraries.
+"""Maximum fraction of the free memory that a pass may need according to its estimate.
+
+The estimate excludes the memory of libraries.
 """
 
 
 STEADY_RATIO = 1.5
-"""Ratio of the 90 % quantile to the 10 % quantile above which a row counts as disturbed."""
+"""Ratio of the 90 % quantile to the 10 % quantile of a row's durations that indicates a
+disturbance.
+
+Rows with larger ratios are counted as unsteady.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +50,7 @@ class Settings:
     Parameters
     ----------
     batch
-        Batch sizes. Each combination of batch size, new tokens and cached tokens gives one row.
+        Batch sizes. Each combination of batch size, new tokens and cached tokens yields one row.
     new_tokens
         Numbers of new tokens per sequence.
     cached_tokens
@@ -56,8 +60,8 @@ class Settings:
     warm_up
         Number of untimed passes before the timed passes.
     dtype
-        Data type, one of `DTYPES`. None means float32 on a CPU, and on a GPU the type in the
-        config, or bfloat16 if that type is not supported.
+        Data type, one of `DTYPES`. None means float32 on a CPU. On a GPU, None means the type in
+        the config, or bfloat16 if that type is not supported.
     device
         Device to measure, one of `DEVICES`.
     threads
@@ -65,8 +69,8 @@ class Settings:
     seed
         Seed of weights, caches and tokens.
     graphs
-        Whether passes on a GPU are replayed as CUDA graphs, as serving engines do. Without
-        graphs, kernel launches dominate the time of a small model.
+        Whether passes on a GPU are replayed as CUDA graphs, as serving engines do. Without graphs,
+        kernel launches dominate the time of a small model.
 
     Raises
     ------
@@ -104,7 +108,7 @@ class Settings:
 
     @property
     def passes(self) -> tuple[ForwardPass, ...]:
-        """All combinations of batch size, new tokens and cached tokens.
+        """Passes to time, one for each combination of batch size, new tokens and cached tokens.
 
         The batch size varies fastest.
         """
@@ -167,13 +171,15 @@ class Timer(Protocol):
         """Create a decoder on the device, with the shape that a config specifies."""
 
     def seconds(self, work: ForwardPass, *, repeats: int, warm_up: int) -> list[float]:
-        """Return the duration of each pass, in seconds."""
+        """Time `repeats` passes after `warm_up` untimed passes, and return their durations in
+        seconds.
+        """
 
 
 def measure(
     configs: Sequence[ModelConfig], settings: Settings, *, verbose: bool = False
 ) -> Measurement:
-    """Time forward passes of decoders with the given shapes.
+    """Time forward passes of decoders with the shapes in `configs`.
 
     Passes that do not fit in memory are skipped and reported. After Ctrl-C, the rows measured so
     far are returned.
@@ -195,7 +201,7 @@ def measure(
     InvalidInput
         If the device is not available.
     Unsupported
-        If decoders of a given shape are not supported.
+        If the shape in a config is not supported.
     """
     torch = library("torch", "measuring needs PyTorch: pip install 'specopt[measure]'")
     from specopt.measuring.torch_timer import TorchTimer
@@ -216,7 +222,7 @@ def measure(
 def measure_with(
     timer: Timer, configs: Sequence[ModelConfig], settings: Settings, *, verbose: bool = False
 ) -> Measurement:
-    """Time forward passes with a given timer; see `measure`."""
+    """Time forward passes with `timer`; see `measure` for the other arguments."""
     _ = [config.exact for config in configs]  # rejects unsupported models before any timing
     rows: list[dict[str, Any]] = []
     skipped: list[str] = []
@@ -279,7 +285,7 @@ def _row(
     dtype: str,
     seconds: list[float],
 ) -> dict[str, Any]:
-    """Return a row of the table.
+    """Return the table row that describes one measured pass.
 
     Lengths are in tokens per sequence, and `logit_positions` counts scored positions per sequence.
     `batch_flops` is F b of Eq. 17 (paper 1). The other `batch_...` columns are sums over the batch

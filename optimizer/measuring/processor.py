@@ -1,4 +1,4 @@
-"""The name of the processor of this machine."""
+"""Detection of this machine's processor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def processor() -> str:
-    """Return the name of the processor of this machine."""
+    """Return the name of this machine's processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(

@@ -19,7 +19,7 @@ from specopt.models.position_acceptance import PositionAcceptance
 
 @dataclass(frozen=True)
 class Record:
-    """Measured loads that are comparable because all of them were run with the same `settings`."""
+    """A record of load measurements that are comparable, because all have the same settings."""
 
     settings: str
     loads: list[Seen] = field(default_factory=list)
@@ -73,7 +73,7 @@ def drive(
     other
         External program that generates the load instead of the client; None to use the client.
     speeds
-        Expected throughput by number of concurrent requests.
+        Mapping from the number of concurrent requests to the expected throughput.
 
     Raises
     ------

@@ -1,8 +1,7 @@
-"""A dense PyTorch decoder with random weights, in any shape that
-`specopt.instances.checkpoints.model_config` can read.
+"""A dense PyTorch decoder with random weights, which is used only for timing.
 
-The decoder is used only for timing. It performs the same operations as a trained decoder of the
-same shape, but with random weights. This module requires torch.
+The shape comes from a model config of a dense decoder without projected embeddings. The decoder
+performs the same operations as a trained decoder of that shape. This module requires torch.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ Tensor = Any  # the types of torch are unknown if torch is not installed
 
 
 Weights = tuple[Tensor | None, Tensor | None]
-"""Weight and bias of a normalisation or a linear map."""
+"""Weight and bias of a normalisation or linear layer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Layer:
-    """Weights of one layer.
+    """Weights of one decoder layer.
 
     As in serving engines, one matrix combines the projections of queries, keys and values, and
     another matrix combines the gate and up projections.
@@ -45,7 +44,7 @@ class _Layer:
 
 
 class TorchDecoder:
-    """A decoder with the shape of a model config.
+    """A decoder with the shape that a model config specifies.
 
     Parameters
     ----------
@@ -133,11 +132,12 @@ class TorchDecoder:
         rotation: tuple[Tensor, Tensor] | None,
         mask: Tensor | None,
     ) -> Tensor:
-        """Return the last logits of a pass, with shape (batch, `logits`, vocabulary).
+        """Run a forward pass, and return the logits at the last `logits` positions.
 
-        The tokens have shape (batch, m). The cache has room for the keys and values of `cached` + m
-        tokens; the keys and values of the new tokens are written after the cached entries.
-        `rotation` and `mask` are the results of the methods of the same names for this pass.
+        The result has shape (batch, `logits`, vocabulary), and the tokens have shape (batch, m).
+        The cache has room for the keys and values of `cached` + m tokens. The keys and values of
+        the new tokens are written after the cached entries. `rotation` and `mask` are the results
+        of the methods of the same names for this pass.
         """
         batch, new = tokens.shape
         shape, total = self.shape, cached + new
@@ -224,7 +224,10 @@ class TorchDecoder:
 
 
 def _rotated(x: Tensor, rotation: tuple[Tensor, Tensor], first: int) -> Tensor:
-    """Rotate the two halves of each head by the angles for the token's position."""
+    """Apply rotary position embeddings to the two halves of each head.
+
+    `rotation` contains cosines and sines, and `first` is the position of the first token.
+    """
     cosine, sine = (part[first : first + x.shape[2]] for part in rotation)
     half = cosine.shape[-1]
     left, right, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]

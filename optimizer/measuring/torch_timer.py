@@ -1,7 +1,6 @@
-"""Timer for forward passes of `TorchDecoder`. It uses events on a GPU and the system clock on a
-CPU.
+"""Timer for forward passes of `TorchDecoder`.
 
-This module requires torch.
+The timer uses events on a GPU and the system clock on a CPU. This module requires torch.
 """
 
 from __future__ import annotations
@@ -22,8 +21,9 @@ from specopt.models.errors import InvalidInput
 from specopt.models.memory import free_memory
 
 COLD_PASSES = 20
-"""Number of additional warm-up passes after a decoder is loaded. Threads, libraries and clocks need
-time to reach full speed.
+"""Number of additional warm-up passes after a decoder is loaded.
+
+Threads, libraries and clock frequencies need time to reach full speed.
 """
 
 
@@ -155,7 +155,7 @@ def _on_gpu(one: Any, repeats: int) -> list[float]:
 
 @contextmanager
 def _memory() -> Iterator[None]:
-    """Convert each error by which torch reports a lack of memory to `OutOfMemory`."""
+    """Convert torch's out-of-memory errors in the enclosed code to `OutOfMemory`."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

@@ -39,7 +39,10 @@ Verify = Callable[[dict[Key, Draft]], Awaitable[Mapping[Key, Verdict]]]
 
 
 class NotVerified(SpecoptError):
-    """Exception for a request without a verdict. The cause is the verifier's exception, if any."""
+    """Exception for a request that receives no verdict.
+
+    The cause is the verifier's exception, if any.
+    """
 
 
 class AsyncScheduler(Generic[Draft, Verdict]):
@@ -64,9 +67,9 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         `clock` continues from its previous value.
     drop
         Function that is called with the key of every response whose prefix is evicted from the
-        bounded cache. The call precedes the batch that needs the space. The function may `update` a
-        waiting request of the response. If it raises an exception, all evictions are still
-        reported, and the batch fails.
+        limited prefix cache. The call precedes the batch that needs the space. The function may
+        `update` a waiting request of the response. If it raises an exception, all evictions are
+        still reported, and the batch fails.
     """
 
     def __init__(
@@ -100,7 +103,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         self._task: asyncio.Task[None] | None = None
 
     def clock(self) -> float:
-        """Return the time of the given clock, corrected so that the time never decreases."""
+        """Return the clock's time in seconds, corrected so that it never decreases."""
         now = self._clock() + self._shift
         if now < self._latest:
             self._shift += self._latest - now
@@ -215,7 +218,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
             self._answer(key, verdicts, failure)
 
     def _answer(self, key: Key, verdicts: Mapping[Key, Verdict], failure: Exception | None) -> None:
-        """Pass a request its verdict, or an exception if there is no verdict."""
+        """Deliver a request's verdict, or an exception if there is no verdict."""
         _, verdict = self._waiting.pop(key)
         if verdict.done():
             return  # the task was cancelled and has not run since then

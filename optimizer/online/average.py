@@ -8,7 +8,10 @@ from typing import NamedTuple
 from specopt.models.fields import Amount, Count
 
 _FEW = 5
-"""Number of initial observations that are not limited, because the deviation is still unknown."""
+"""Number of initial observations whose deviations are not clipped.
+
+The mean deviation is not yet known well enough at that point.
+"""
 
 
 class Average(NamedTuple):
@@ -47,7 +50,7 @@ class Average(NamedTuple):
     def limited(
         self, deviation: float, size: float, smoothing: float, outlier_limit: float
     ) -> tuple[float, float]:
-        """Return the limited deviation and the updated mean deviation.
+        """Clip a deviation, and return the clipped deviation and the updated mean deviation.
 
         `size` is the absolute value of the average.
         """

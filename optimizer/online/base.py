@@ -1,7 +1,8 @@
-"""Base classes for the objects in `specopt.online`, with locking, atomic calls and checked states.
+"""Base classes for the objects in `specopt.online`.
 
-A method that changes an object first checks its arguments and computes all new values, and only
-then assigns them. An exception before the assignments leaves the object unchanged.
+The classes provide locking, atomic calls and checked states. A method that changes an object first
+checks its arguments and computes all new values, and only then assigns them. An exception before
+the assignments leaves the object unchanged.
 """
 
 from __future__ import annotations
@@ -25,11 +26,17 @@ T = TypeVar("T")
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 Unbounded = Amount | Literal["inf"]
-"""A duration that may be infinite, which JSON cannot represent as a number."""
+"""A duration in seconds that may be infinite.
+
+JSON cannot represent infinity as a number, so an infinite duration is the string "inf".
+"""
 
 
 class Saved(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Base class for states. The declared fields are checked when a state is read."""
+    """Base class for the saved states of online objects.
+
+    The declared fields are checked when a state is read.
+    """
 
     @classmethod
     def read(cls, state: object) -> Self:
@@ -58,11 +65,12 @@ class SavedTotals(Saved, kw_only=True):
     """Base class for the states of objects that have counters."""
 
     totals: dict[str, Amount] = {}
-    """Values of the counters, by name."""
+    """Mapping from the names of the counters to their values."""
 
 
 class Fixed(Generic[T]):
-    """A public attribute whose value is passed to the constructor and cannot be changed later.
+    """A descriptor for a public attribute that is set by the constructor and cannot be changed
+    later.
 
     Parameters
     ----------
@@ -88,7 +96,10 @@ class Fixed(Generic[T]):
 
 
 class Setting(Fixed[T]):
-    """A public attribute that can be changed. An assignment first calls the method `_change`."""
+    """A descriptor for a public attribute that can be changed.
+
+    An assignment first calls the method `_change`.
+    """
 
     def __set__(self, one: Online, value: Any) -> None:
         with one._lock:
@@ -100,7 +111,7 @@ class Setting(Fixed[T]):
 class Online(ABC):
     """Base class for online objects. In each subclass, the method `_saved` returns the state.
 
-    The slots prevent assignments to attributes that do not exist.
+    Slots prevent assignments to attributes that do not exist.
 
     Parameters
     ----------
@@ -143,7 +154,7 @@ class Online(ABC):
         return "".join(f"{line}\n" for line in lines)
 
     def _gauges(self) -> dict[str, float]:
-        """Return those reported metrics that are not counters."""
+        """Return the reported metrics that are not counters, by name."""
         return {}
 
     def _counted(self, **more: float) -> dict[str, float]:
@@ -219,10 +230,12 @@ def distinct(name: str, keys: list[Key]) -> list[Key]:
 
 
 def normal(values: Floats) -> Floats:
-    """Return values with subnormal numbers replaced by 0, because problems reject them."""
+    """Return values with subnormal numbers replaced by 0, because problems reject subnormal
+    numbers.
+    """
     return np.where(np.abs(values) < SMALLEST, 0.0, values)
 
 
 def bounded(value: float) -> Any:
-    """Return a number in the form used in states, in which infinity is the text "inf"."""
+    """Return a number in the form used in states, in which infinity is the string "inf"."""
     return "inf" if value == math.inf else value

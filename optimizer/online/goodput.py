@@ -1,5 +1,4 @@
-"""A server-side scheduler that decides how many tokens each client drafts in each round (paper 5,
-Algorithm 1).
+"""A server-side scheduler for the draft lengths of clients (paper 5, Algorithm 1).
 
 >>> scheduler = GoodputScheduler(3, budget_tokens=9)
 >>> scheduler.allocate()
@@ -70,29 +69,29 @@ COLUMNS = {
     "draft_seconds_per_token": "draft_seconds_per_token",
     "network_seconds": "network_seconds",
 }
-"""Arguments of a scheduler with one entry per client, with the names of these arguments in `join`.
-"""
+"""Mapping from the constructor's per-client arguments to the names of these arguments in `join`."""
 
 _OPEN_ROUNDS = 64
 """Number of recent rounds for which clients may still report."""
 
 
 _PRESSURE_STEP, _MAX_PRESSURE = 0.5, 8.0
-"""Increase of the logarithm of a weight in a round in which a client receives none of its
-guaranteed goodput per second, and the maximum total increase.
+"""Maximum increase of the logarithm of a client's weight per round, and in total.
+
+The maximum increase per round applies if the client receives none of its guaranteed goodput per
+second.
 """
 
 _LEFT = -3
-"""Marker that replaces the number of drafts of a client that has left."""
+"""Value that replaces the number of drafts of a client that has left."""
 
 
 _KEPT = [col.GOODPUT, col.PROMISE, col.DRAFT_SECONDS, col.NETWORK_SECONDS, col.PRESSURE]
-"""Columns with facts about a client that all policies share, besides the weight and the estimate.
-"""
+"""Columns of client data that all policies share, in addition to the weight and the estimate."""
 
 
 class _Round(Saved):
-    """Numbers of drafts in a round, by client.
+    """The number of draft tokens for each client in one round.
 
     ABSENT marks the clients that did not take part in the round or have already reported.
     """
@@ -120,7 +119,7 @@ class _State(SavedTotals):
 
 
 def _policy(name: str, value: Any) -> Any:
-    """Return the policy that a name, or a policy with options, specifies."""
+    """Return the policy specified by a name or by a policy object with options."""
     return as_policy(value, {"robust": Robust, "gradient": Gradient}, Robust, Gradient)
 
 
@@ -338,9 +337,9 @@ class GoodputScheduler(Online):
         )
 
     def _check_seconds(self, facts: Floats) -> None:
-        """Refuse clients for which a round could take no time.
+        """Reject clients for which the duration of a round could be zero.
 
-        Their rates per second would be infinite.
+        The goodput per second of these clients would be infinite.
         """
         if self.per == "second" and len(facts):
             quickest = self.verify_overhead_seconds + facts[:, col.NETWORK_SECONDS].min()
@@ -404,8 +403,7 @@ class GoodputScheduler(Online):
         Parameters
         ----------
         clients
-            Clients that are ready. All other clients receive no drafts. None stands for all
-            clients.
+            Clients that are ready. All other clients receive no drafts. None means all clients.
 
         Raises
         ------
@@ -689,7 +687,10 @@ def _kernels() -> ModuleType:
 def _column(
     name: str, values: Any, accepted: Any, roster: tuple[Key, ...], kinds: str
 ) -> NDArray[Any]:
-    """Return values in the client order of the round, with 0 for omitted clients."""
+    """Convert values to an array in the client order of the round.
+
+    Omitted clients have the value 0.
+    """
     if isinstance(values, Mapping) != isinstance(accepted, Mapping) or (
         isinstance(values, Mapping) and values.keys() != accepted.keys()
     ):
@@ -712,7 +713,7 @@ def _column(
 
 
 def _defect(client: Key, drafts: int, accepted: int, tested: int) -> InvalidInput:
-    """Return an exception that describes a client's invalid numbers."""
+    """Return an exception that describes a client's inconsistent numbers of drafts."""
     if not 0 <= accepted <= drafts:
         return InvalidInput(
             f"accepted[{describe(client)}]: expected 0 to {drafts}, the number of draft tokens, got"

@@ -1,5 +1,7 @@
-"""Model of a server's prefix cache. The model records the cached prefixes of unfinished responses,
-and the responses that are served early to free the cache.
+"""Model of a server's prefix cache.
+
+The model records the cached prefixes of unfinished responses, and the responses that are served
+early to free the cache.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ _RECENT_BATCHES = 50
 
 
 class SavedPrefixes(Saved):
-    """The state of `Prefixes`."""
+    """The saved state of a `Prefixes` object."""
 
     keys: list[Key]
     columns: Annotated[list[list[Number]], Meta(min_length=7, max_length=7)]
@@ -41,7 +43,7 @@ class Prefixes:
         self._batches, self._batch_seconds = 0, 0.0
 
     def ahead_seconds(self, key: Key) -> float:
-        """Return how many seconds early a response is served while its prefix is cached."""
+        """Return how early a response is served while its prefix is cached, in seconds."""
         return float(self._columns[_AHEAD, self._places[key]]) if key in self._places else 0.0
 
     def served(
@@ -54,10 +56,11 @@ class Prefixes:
         room_bytes
             Size of the cache, in bytes.
         keys
-            Keys of the requests in the batch, whose own prefixes are not evicted.
+            Keys of the requests in the batch, whose prefixes are not evicted.
         rows
-            Values for each request: size in bytes, time at which the request is due, window in
-            seconds, time between two verifications in seconds, and speed.
+            Values for each request, shape (requests, 5): the size in bytes, the time at which the
+            request is due, the window in seconds, the time between two verifications in seconds,
+            and the speed.
         seconds
             Duration of the batch, in seconds.
         """

@@ -1,5 +1,6 @@
-"""Monitor that learns the state of the cloud and of its devices, using moving averages and a
-learned delay function g (paper 4, Sec. 3.2).
+"""Monitor that learns the state of a cloud and its devices (paper 4, Sec. 3.2).
+
+The monitor uses moving averages and a learned delay function g.
 
 >>> from specopt.instances.prompt_chunking.workload import FIGURE_1
 >>> link = {"uplink_bytes_per_second": 7.5e6, "downlink_bytes_per_second": 12.5e6}
@@ -72,8 +73,8 @@ class PromptMonitor(Online):
     Parameters
     ----------
     cloud_delay
-        Initial delay g with its knots, the points between which g is linear. If None, g is learned
-        from the first batch on, and is constant until more is known.
+        Initial delay g and its knots, which are the points between which g is linear. If None, g is
+        learned from the first batch on, and is constant until more is known.
     smoothing
         Weight alpha of past observations in Eq. 1-2, which is also used for devices.
     pinned
@@ -85,12 +86,14 @@ class PromptMonitor(Online):
         None for the plain moving averages of the paper. The smoothed tokens mu are always a plain
         moving average.
     uplink_bytes_per_second
-        Uplink bandwidth of devices without observations; None for the mean over the other devices.
+        Uplink bandwidth of devices without observations, in bytes per second; None for the mean
+        over the other devices.
     downlink_bytes_per_second
-        Downlink bandwidth of devices without observations; None for the mean over the other
-        devices.
+        Downlink bandwidth of devices without observations, in bytes per second; None for the mean
+        over the other devices.
     draft_seconds
-        Drafting delay of devices without observations; None for the mean over the other devices.
+        Drafting delay of devices without observations, in seconds; None for the mean over the other
+        devices.
 
     Raises
     ------
@@ -227,7 +230,7 @@ class PromptMonitor(Online):
 
     @property
     def cloud_delay(self) -> CloudDelay:
-        """Delay g from Eq. 2.
+        """Learned delay g of the cloud (Eq. 2).
 
         Raises
         ------
@@ -279,7 +282,7 @@ class PromptMonitor(Online):
         pipeline_length: int,
         **fields: Any,
     ) -> PromptChunkingProblem:
-        """Return the problem for a device's next prompt.
+        """Return the `prompt-chunking` problem for a device's next prompt.
 
         Parameters
         ----------
@@ -377,7 +380,8 @@ class PromptMonitor(Online):
     # ------------------------------------------------------------------ inside
 
     def _place(self, tokens: float) -> tuple[int, float]:
-        """Return the index of the knot to the left and the weight of the knot to the right.
+        """Return the index of the knot to the left of `tokens` and the weight of the knot to the
+        right.
 
         The weight is used for interpolation, and exceeds 1 beyond the last knot.
         """
@@ -387,7 +391,7 @@ class PromptMonitor(Online):
 
 
 def _measured(*values: float | None) -> dict[_Field, float]:
-    """Check the measurements of a device, and return those that are given, by name."""
+    """Check the measurements of a device, and return the values that are not None, by name."""
     given = zip(_FIELDS, values, strict=True)
     return {
         name: number(name, value, SMALLEST, LARGEST) for name, value in given if value is not None

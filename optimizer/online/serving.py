@@ -1,8 +1,8 @@
-"""A scheduler for serving engines. Tasks may join at any time, and every step is planned as it
-begins.
+"""A scheduler for serving engines, which plans every step as the step begins.
 
-The scheduler does not know output lengths. For each step, it chooses the tasks that draft, the
-numbers of draft tokens, and the batches. Every present task is served in every step.
+Tasks may join at any time, and their output lengths are unknown to the scheduler. For each step, it
+chooses the tasks that draft, the numbers of draft tokens, and the batches. Every present task is
+served in every step.
 
 >>> from specopt.instances.continuous_serving.paper_1 import paper_1
 >>> scheduler = ServingScheduler(paper_1())  # uses its models, runtimes and memory, not its tasks
@@ -36,7 +36,7 @@ from specopt.solvers.continuous_serving.step_choice import Learned, StepChoice, 
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch: tasks that run together in one step.
+    """A group of tasks that run together in one step.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Step:
-    """A planned step.
+    """A planned step of a server.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def _deployment(name: str, value: Any) -> ContinuousServingProblem:
 
 
 class ServingScheduler(Online):
-    """A scheduler that plans each step of a server as the step begins, for the tasks then present.
+    """A scheduler that plans each step of a server as the step begins.
 
     Parameters
     ----------
@@ -166,8 +166,8 @@ class ServingScheduler(Online):
         input_tokens
             Number of tokens in the prompt.
         acceptance_rate
-            Acceptance rate of the task; None for the deployment's rate, or, if the deployment has a
-            rate for each task, for the mean of these rates.
+            Acceptance rate of the task. None means the deployment's rate or, if the deployment has
+            a rate for each task, the mean of these rates.
 
         Raises
         ------

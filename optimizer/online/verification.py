@@ -1,11 +1,13 @@
-"""A scheduler that combines a server's requests into batches, using the same policies and code as
-the simulator.
+"""A scheduler that combines a server's requests into batches.
 
-Calls are thread-safe, because every call holds a lock. A call either takes effect completely or, if
-it raises an exception, has no effect. No request is lost or served twice. The requests of a failed
-batch (`abandon`), or of a batch whose end is not reported within `lost_after_seconds`, return to
-the queue. `complete` returns the served requests. If the durations of batches are reported, the
-scheduler uses them to correct its estimates, for example on a machine that is slower than expected.
+The scheduler uses the same policies and code as the simulator. Calls are thread-safe, because every
+call holds a lock. A call either takes effect completely or, if it raises an exception, has no
+effect.
+
+No request is lost or served twice. The requests of a failed batch (`abandon`), or of a batch whose
+end is not reported within `lost_after_seconds`, return to the queue. `complete` returns the served
+requests. If the durations of batches are reported, the scheduler uses them to correct its
+estimates, for example on a machine that is slower than expected.
 
 >>> from specopt.instances.verification_batch.workload import TABLE_12
 >>> scheduler = VerificationScheduler(TABLE_12)
@@ -67,7 +69,7 @@ _Row = tuple[float, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """The next batch of the verifier.
+    """A batch of requests for the verifier.
 
     Parameters
     ----------
@@ -135,7 +137,7 @@ class _State(SavedTotals):
 
 
 def _limit(name: str, value: Any) -> float | None:
-    """Check a memory limit, which may be None."""
+    """Check a memory limit and return it. None means that there is no limit."""
     return None if value is None else number(name, value, 0)
 
 
@@ -167,7 +169,7 @@ class VerificationScheduler(Online):
         batches are detected when the next batch is requested, and their requests return to the
         queue. If the value is infinity, no batch is considered lost.
     refuse_late
-        Whether to refuse a request if its response would be late even without further requests.
+        Whether to refuse a request if its response would be late even if no more requests arrived.
 
     All arguments except the estimator and `kv_bytes_per_token` may be changed at any time:
     ``scheduler.policy = "fcfs"``.
@@ -260,7 +262,7 @@ class VerificationScheduler(Online):
 
     @staticmethod
     def _rule_of(settings: Mapping[str, Any], estimator: VerificationTime) -> Any:
-        """Return the kernel's rule for the given settings."""
+        """Convert the settings and an estimator to the rule that the kernel applies."""
         return settings["policy"].rule(estimator, *[settings[name] for name in _OF_RULE])
 
     def _change(self, name: str, value: Any) -> None:
@@ -392,7 +394,7 @@ class VerificationScheduler(Online):
         self._next_serial, self._rule.tight[0] = serial, tight
 
     def _refuse(self, key: Key, values: _Row, now: float | None) -> None:
-        """Refuse a request if its response would be late even without further requests.
+        """Raise `Refused` if a request's response would be late even if no more requests arrived.
 
         The policy is simulated from the time `now` on, one batch at a time.
         """
@@ -623,8 +625,8 @@ class VerificationScheduler(Online):
         state
             Data returned by the method `state`.
         shift_seconds
-            Offset to add to all times, namely the current clock's reading minus the reading that
-            the clock used in the state would show at the same moment.
+            Offset to add to all times, in seconds. This is the reading of the current clock minus
+            the reading at the same moment of the clock used in the state.
 
         Raises
         ------

@@ -1,1 +1,1 @@
-"""Reports: self-contained pages for results, comparisons and sweeps."""
+"""Reports, which are self-contained pages for results, comparisons and sweeps."""

@@ -1,5 +1,7 @@
-"""Pages for comparisons, which show the methods, their profiles, wins by family, all runs, and the
-origin of the numbers.
+"""Pages for comparisons of methods.
+
+A page shows the methods, their performance profiles, wins by family, all runs, and the origin of
+the numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from specopt.report.page import Page, figure
 
 
 def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
-    """Return the page for a comparison."""
+    """Return the report page for a comparison of methods."""
     rows = summaries(comparison)
     kinds = list(dict.fromkeys(row.kind for row in rows))
     failed = sum(record.failed for record in comparison)
@@ -126,7 +128,7 @@ def _percent(share: float | None) -> float | None:
 
 
 def origins(records: Iterable[Record]) -> list[tuple[str, str]]:
-    """Return the conditions under which records were made, as pairs of a name and a text.
+    """Return the conditions under which records were made, as pairs of a name and a description.
 
     The conditions are machines, versions, limits, seeds and digests of source code.
     """

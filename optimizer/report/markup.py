@@ -1,6 +1,6 @@
-"""HTML building blocks of pages.
+"""Functions that build the HTML elements of report pages.
 
-The function `text` escapes every text, so that no content of a file is interpreted as markup.
+The function `text` escapes all strings, so that no content of a file is interpreted as markup.
 """
 
 from __future__ import annotations
@@ -14,27 +14,33 @@ from typing import Any
 from specopt.models.fields import escaped
 
 MAX_ROWS = 500
-"""Maximum number of table rows, which keeps pages small. The caption states the total number."""
+"""Maximum number of rows that a table shows, which keeps pages small.
+
+The caption states the total number of rows.
+"""
 
 MAX_OPEN_ROWS = 20
-"""Maximum number of table rows that readers see without opening the table."""
+"""Maximum number of rows of a table that is initially expanded."""
 
 DIGITS = 5
-"""Number of significant digits of displayed numbers."""
+"""Number of significant digits with which numbers are displayed."""
 
 
 def text(value: object) -> str:
-    """Convert a value to escaped text. Control characters become visible escape sequences."""
+    """Convert a value to an HTML-escaped string.
+
+    Control characters become visible escape sequences.
+    """
     return html.escape(escaped(str(value)))
 
 
 def paragraph(words: str, kind: str = "") -> str:
-    """Return a paragraph of text."""
+    """Return an HTML paragraph, whose CSS class is `kind` unless `kind` is empty."""
     return f"<p{f' class={kind}' if kind else ''}>{text(words)}</p>"
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> str:
-    """Return a definition list of names and values."""
+    """Return an HTML definition list of names and values."""
     rows = "".join(
         f"<div><dt>{text(name)}</dt><dd>{text(shown(value))}</dd></div>" for name, value in pairs
     )
@@ -47,23 +53,26 @@ def spaced(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def items(words: Iterable[str]) -> str:
-    """Return a bulleted list of sentences, or an empty string if there are no sentences."""
+    """Return sentences as an HTML list, or an empty string if there are no sentences."""
     found = "".join(f"<li>{text(one)}</li>" for one in words)
     return f"<ul>{found}</ul>" if found else ""
 
 
 def section(title: str, *parts: str) -> str:
-    """Return a section that consists of a headline and other parts."""
+    """Return an HTML section that consists of a headline and other parts."""
     return f"<section><h2>{text(title)}</h2>{''.join(parts)}</section>"
 
 
 def folded(title: str, content: str, is_open: bool = False) -> str:
-    """Return a part of a page that the reader can expand and collapse."""
+    """Return an HTML element that the reader can expand and collapse."""
     return f"<details{' open' * is_open}><summary>{text(title)}</summary>{content}</details>"
 
 
 def table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
-    """Return a sortable table with right-aligned numbers. Rows may lack some of the values."""
+    """Return a sortable HTML table with right-aligned numbers.
+
+    A cell contains a dash if the row lacks a value for its column.
+    """
     if not rows:
         return paragraph(f"{caption}: none.")
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -93,7 +102,10 @@ def data(value: Any) -> str:
 
 
 def shown(value: object) -> str:
-    """Format a value as text. Numbers are shown with few digits, and None as a dash."""
+    """Format a value as a string.
+
+    Numbers are shown with few digits, and None is shown as a dash.
+    """
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "-" if value is None or value != value else str(value)
     if isinstance(value, bool):

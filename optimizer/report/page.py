@@ -1,9 +1,8 @@
-"""Self-contained HTML pages. The text needs no scripts, which only add sorting and interactive
-charts.
+"""Self-contained HTML pages, which can be read without scripts.
 
-Each chart is drawn twice from the same description: as SVG, and by the JavaScript bundle that the
-chart library provides. Without that library, tables replace the charts. A page loads nothing from
-other files or servers.
+Scripts only add sorting and interactive charts. Each chart is drawn twice from the same
+description: as SVG, and by the JavaScript bundle that the chart library provides. Without that
+library, tables replace the charts. A page loads nothing from other files or servers.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _NOTICE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """Content of a page.
+    """The content of a report page.
 
     Parameters
     ----------
@@ -75,7 +74,7 @@ def has_charts(html: str) -> bool:
 
 
 def figure(chart: Chart, is_summary: bool = False) -> str:
-    """Return a chart together with a table of its data.
+    """Return HTML for a chart together with a table of its data.
 
     The table is initially collapsed, unless it is short and either the chart cannot be drawn or the
     rows are a summary.
@@ -103,7 +102,10 @@ def figure(chart: Chart, is_summary: bool = False) -> str:
 
 
 def article(page: Page) -> str:
-    """Return a page as a part of another page, with its headlines moved down one level."""
+    """Return HTML that includes a page as a part of another page.
+
+    Headlines are moved down one level.
+    """
     body = "".join(page.body).replace("<h2>", "<h3>").replace("</h2>", "</h3>")
     return f"<article>{_head(page, 'h2')}{body}</article>"
 

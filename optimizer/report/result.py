@@ -1,5 +1,6 @@
-"""Pages for results, which show the certificate and the plan. If the problem is known, a page also
-contains the judge's report and charts.
+"""Pages for results, which show the certificate and the plan.
+
+If the problem is known, a page also contains the judge's report and charts.
 """
 
 from __future__ import annotations
@@ -37,14 +38,17 @@ NOT_JUDGED = (
 )
 
 MAX_CHARACTERS = 4000
-"""Maximum length of the JSON form of a plan on a page, in characters."""
+"""Maximum number of characters of a plan's JSON form that a page shows."""
 
 COUNTED_ROWS = 20 * MAX_ROWS
 """Maximum number of rows of a plan that are counted exactly."""
 
 
 def results_page(pages: Sequence[Page], sources: tuple[str, ...]) -> Page:
-    """Return a page for several results, given the page for each result."""
+    """Return a page that combines several results.
+
+    `pages` contains the page for each result.
+    """
     unchecked = sum(not page.row["judged"] for page in pages)
     proven = sum(page.good is True and page.row["judged"] for page in pages)
     return Page(

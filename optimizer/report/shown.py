@@ -36,7 +36,7 @@ MAX_PLAN_LINES = 5
 
 
 def in_text(value: Any) -> str:
-    """Return the text that `print` shows for a value."""
+    """Return the string that `print` shows for a value."""
     text = io.StringIO()
     print_value(value, console(text))
     return text.getvalue().rstrip("\n")
@@ -113,7 +113,7 @@ def in_notebook(value: Any) -> str:
 
 
 def _facts_of(value: Any) -> Iterable[tuple[str, object]]:
-    """Return the numbers and texts in a value, as pairs of name and content."""
+    """Return the numbers and strings in a value, as pairs of a name and a content."""
     if isinstance(value, Report):
         return [
             ("feasible", value.feasible),
@@ -126,7 +126,7 @@ def _facts_of(value: Any) -> Iterable[tuple[str, object]]:
 
 
 def _tables_of(value: Any) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """Return the tables in a value, by caption."""
+    """Return a mapping from captions to the tables in a value."""
     if isinstance(value, Comparison):
         return tables_of(value)
     if isinstance(value, Front):

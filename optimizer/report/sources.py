@@ -1,5 +1,7 @@
-"""Sources from which pages are made: files written by `solve`, folders written by `compare`, and
-sweeps. The type of a source is recognised by its content.
+"""Functions that create pages from results, comparisons and sweeps.
+
+Result files are written by `solve`, and comparison folders are written by `compare`. The type of a
+source is recognised by its content.
 """
 
 from __future__ import annotations
@@ -84,7 +86,7 @@ def _result(source: str) -> Result:
 
 
 def _page(source: str, result: Result, problems: Sequence[Problem]) -> Page:
-    """Return the page for a result.
+    """Return the report page for a result.
 
     The plan is judged on one of the given problems, or on the problem file to which the result
     refers.
@@ -105,5 +107,7 @@ def _page(source: str, result: Result, problems: Sequence[Problem]) -> Page:
 
 
 def _belongs(result: Result, problem: Problem) -> bool:
-    """Return whether a result belongs to a problem, by kind and, if known, by digest."""
+    """Return whether a result and a problem have the same kind and, if it is known, the same
+    digest.
+    """
     return problem.kind == result.kind and result.problem_sha256 in ("", problem.sha256)

@@ -1,5 +1,6 @@
-"""Pages for sweeps, which show draft lengths by batch size, gains with uncertainty bands, and the
-measurements.
+"""Pages for sweeps.
+
+A page shows draft lengths by batch size, gains with uncertainty bands, and the measurements.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from specopt.views.speculation_table import name_of
 
 
 def sweep_page(sweep: Sweep, sources: tuple[str, ...]) -> Page:
-    """Return the page for a sweep, tuned with the default options of `specopt tune`.
+    """Return the report page for a sweep.
+
+    The draft lengths are tuned with the default options of `specopt tune`.
 
     Raises
     ------
@@ -66,7 +69,7 @@ def _ranges(tuning: Tuning) -> list[Row]:
 
 
 def _by_size(tuning: Tuning) -> tuple[Chart, Chart]:
-    """Return a chart of the chosen draft length by batch size, and a chart of the speed-up."""
+    """Return charts of the chosen draft length and of the speed-up, both by batch size."""
     grid = tuning.grid
     rows = []
     for row, size in enumerate(grid.sizes):

@@ -1,9 +1,9 @@
-"""Checks for your own methods, solvers and plans. They are based on the guarantees that methods
-make, and on relations that optimal values must satisfy.
+"""Checks for user-defined methods, solvers and plans.
 
-`check_method` checks a `Method`, and `check_solver` checks any function that maps a problem to a
-plan. `relations` returns the relations as data. `strategies` contains Hypothesis strategies for
-random problems and plans, and requires the extra `testing`.
+The checks are based on the guarantees that methods make, and on relations that optimal values must
+satisfy. `check_method` checks a `Method`, and `check_solver` checks any function that maps a
+problem to a plan. `relations` returns the relations as data. `strategies` contains Hypothesis
+strategies for random problems and plans, and requires the extra `testing`.
 
 >>> from specopt.solvers.draft_allocation.greedy import Greedy
 >>> from specopt.testing import check_method

@@ -1,6 +1,6 @@
-"""Checks of the guarantees that every method must satisfy, for authors of methods.
+"""Checks of the guarantees that every method must satisfy.
 
-The methods of specopt pass these checks.
+The checks are intended for authors of methods. The methods of specopt pass these checks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SOME = 4
 """Number of library instances of each size on which `check_method` runs a method."""
 
 LIMIT_SECONDS = 1.0
-"""Time limit for larger instances, in seconds."""
+"""Time limit for solving larger instances, in seconds."""
 
 
 def check_method(method: Method, problems: Iterable[Problem] | None = None) -> None:
@@ -119,7 +119,7 @@ class Case:
 
     @cached_property
     def answer(self) -> Result:
-        """The result with default arguments, computed only once."""
+        """Checked result of solving with default arguments, which is computed only once."""
         return self.checked()
 
     def checked(self, **keywords: Any) -> Result:
@@ -234,7 +234,10 @@ def check_seed(case: Case) -> None:
 
 
 def check_no_time(case: Case) -> None:
-    """Check that a time limit of 0 yields a quick plan or no plan, and never a false claim."""
+    """Check that a solve with a time limit of 0 ends quickly and makes no false claim.
+
+    The solve may end without a plan.
+    """
     # repeated, because the machine may be busy or other threads of the process may compile
     for _ in range(3):
         started = time.process_time()
@@ -249,7 +252,10 @@ def check_no_time(case: Case) -> None:
 
 
 def check_limit(case: Case) -> None:
-    """Check that a time limit T is exceeded by at most 0.05 T + 0.05 s plus the fixed time."""
+    """Check that a solve exceeds its time limit T by at most 0.05 T + 0.05 s plus the fixed time.
+
+    The fixed time is the value `fixed_seconds` in the statistics of the result.
+    """
     for _ in range(3):  # repeated, because the machine may be busy
         started = time.perf_counter()
         result = case.solve(time_limit=LIMIT_SECONDS)
@@ -287,7 +293,7 @@ def check_callback(case: Case) -> None:
 
 
 def check_stop(case: Case) -> None:
-    """Check that the solve stops with its current plan, if any, when a callback returns True."""
+    """Check that a solve ends with its current plan, if any, when a callback returns True."""
     result = case.checked(callback=lambda progress: True)
     if result.status is not Status.INFEASIBLE:
         case.expect(result.plan is not None, "has no plan when it is stopped: offer one first")
@@ -296,7 +302,7 @@ def check_stop(case: Case) -> None:
 
 
 def check_interrupt(case: Case) -> None:
-    """Check that after Ctrl-C, the result contains the best plan so far."""
+    """Check that after Ctrl-C, the result contains the best plan found so far."""
 
     def interrupt(progress: Progress) -> None:
         if progress.objective is not None:
@@ -327,7 +333,7 @@ def check_files(case: Case) -> None:
 
 
 def check_warm_start(case: Case) -> None:
-    """Check that a method with warm starts returns a plan as good as the initial plan."""
+    """Check that a method that supports warm starts returns a plan as good as the initial plan."""
     earlier = solve(case.problem)
     if earlier.objective is None or not case.method.supports_warm_start:
         return

@@ -1,4 +1,4 @@
-"""Relations that the optimal values of related problems must satisfy, as data that can be checked.
+"""Relations that the optimal values of related problems must satisfy.
 
 >>> from specopt import generate, solve
 >>> from specopt.testing import relation
@@ -33,7 +33,7 @@ def relations(kind: str | None = None) -> tuple[Relation, ...]:
 
 
 def relation(kind: str, name: str) -> Relation:
-    """Return the relation that has a given name, for a kind of problem.
+    """Return the relation with a given name for a kind of problem.
 
     Raises
     ------

@@ -1,5 +1,7 @@
-"""Checks for any function that maps a problem to a plan. They use random problems, the instance
-library, and relations that optimal values must satisfy.
+"""Checks for any function that maps a problem to a plan.
+
+The checks use random problems, the instance library, and relations that optimal values must
+satisfy.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ def check_solver(
     folder: str | Path | None = ".",
     **shape: Any,
 ) -> None:
-    """Check a function that solves problems of the given kind; requires the extra `testing`.
+    """Check a function that solves problems of one kind.
+
+    The check requires the extra `testing`.
 
     For every problem, the answer must be a feasible plan for that problem, the problem must remain
     unchanged, and solving it again must give the same answer. No plan may be better than the proven
@@ -136,7 +140,10 @@ def _attempt(
     seed: int,
     shape: dict[str, Any],
 ) -> None:
-    """Check random problems. A failing problem is shrunk, and its smallest failure is raised."""
+    """Run a check on random problems.
+
+    If a problem fails, it is shrunk, and the failure of the smallest failing problem is raised.
+    """
     try:
         import hypothesis
         from hypothesis import strategies as st

@@ -1,5 +1,6 @@
-"""Hypothesis strategies for random problems of every kind and for their feasible plans (requires
-the extra `testing`).
+"""Hypothesis strategies for random problems of every kind and for their feasible plans.
+
+The strategies require the extra `testing`.
 
 >>> from hypothesis import given
 >>> from specopt.testing import strategies

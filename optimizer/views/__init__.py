@@ -1,1 +1,1 @@
-"""Views of values, printed on the terminal or drawn as pictures."""
+"""Views that print values on the terminal or draw them as pictures."""

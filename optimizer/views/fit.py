@@ -1,6 +1,7 @@
-"""Display of fitted runtimes and of fitted rejection predictors. Runtimes are shown as text and as
-pictures, with coefficients and their limits, errors, residuals and warnings. Predictors are shown
-as text, with their stopping rules.
+"""Display of fitted runtimes and of fitted rejection predictors.
+
+Runtimes are shown as text and as pictures, with coefficients and their limits, errors, residuals
+and warnings. Predictors are shown as text, with their stopping rules.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ from specopt.kinds.chart import Chart, Picture, layer, quantity, time_unit
 from specopt.models.pass_time.measured import AXES
 
 BINS = 8
-"""Maximum number of groups of residuals."""
+"""Maximum number of groups into which the rows are divided to show residuals."""
 
 MARKS = 13
-"""Maximum length of a bar on each side, in characters."""
+"""Maximum length of a bar to the left or to the right of zero, in characters."""
 
 
 def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
-    """Print a fit. `name` is the label of the fit, and is empty for a single fit."""
+    """Print a fitted runtime.
+
+    `name` is the label of the fit, and is empty if there is only one fit.
+    """
     title(out, f"{name}: " if name else "", fit.form.formula(_work(fit)))
     view = table("  coefficient", "fitted", f"{fit.level:.0%} limits", left=1, gap=3)
     columns = (fit.coefficients.ravel(), fit.lower.ravel(), fit.upper.ravel())
@@ -87,7 +91,10 @@ def print_measured(name: str, found: MeasuredRuntime, out: Console) -> None:
 
 
 def _print_residuals(fit: RuntimeFit, out: Console) -> None:
-    """Print the errors for groups of rows. The groups are equally large and sorted by work."""
+    """Print the prediction errors for groups of rows.
+
+    The groups are equally large and sorted by work.
+    """
     x = fit.inputs[:, 0]
     order = np.argsort(x, kind="stable")
     groups = [part for part in np.array_split(order, min(BINS, len(np.unique(x)))) if len(part)]
@@ -118,7 +125,10 @@ def _work(fit: RuntimeFit) -> str:
 
 
 def fit_figure(fits: Mapping[str, RuntimeFit]) -> Picture:
-    """Return two charts for each fit: times, and errors relative to the measurements."""
+    """Return two charts for each fit.
+
+    The first chart shows times, and the second chart shows errors relative to the measurements.
+    """
     pairs = [_charts(name, fit) for name, fit in fits.items()]
     return Picture(
         [chart for row in zip(*pairs, strict=True) for chart in row], columns=len(fits), width=480
@@ -167,7 +177,10 @@ def _charts(name: str, fit: RuntimeFit) -> tuple[Chart, Chart]:
 
 
 def print_fitted(found: dict[str, Any], out: Console) -> None:
-    """Print the predictor, the stopping rules and a verdict, given the command's JSON output."""
+    """Print a rejection predictor, its stopping rules and a verdict.
+
+    `found` is the JSON output of the command that fitted the predictor.
+    """
     title(out, "rejection predictor: ", found["predictor"])
     line(
         out,

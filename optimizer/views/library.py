@@ -35,7 +35,7 @@ def entry(instance: SavedInstance) -> dict[str, Any]:
 
 
 def print_instances(entries: Sequence[Mapping[str, Any]]) -> None:
-    """Print one row per instance."""
+    """Print a table of library entries, with one row per instance."""
     view = table("instance", "size", "version", "objective", "gap", "by", left=2)
     for wraps in (view.columns[0], view.columns[-1]):  # other columns are never truncated
         wraps.no_wrap, wraps.overflow = False, "fold"

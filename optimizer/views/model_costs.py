@@ -1,5 +1,6 @@
-"""The costs of a model under both cost models side by side, as JSON-compatible data and as a table
-for the terminal.
+"""The costs of a model under the papers' cost model and under the exact cost model.
+
+The costs are returned as JSON-compatible data or printed as a table.
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ LABELS = {
 
 
 def model_costs(config: ModelConfig) -> dict[str, Any]:
-    """Return a decoder's costs under both cost models, or a draft head's under the exact model.
+    """Return the costs of a decoder under both cost models, or of a draft head under the exact
+    model.
 
     A forward pass of m new tokens over t tokens in total costs flops_per_token m +
     flops_per_token_pair m t + flops_per_logit p operations, where p is the number of positions
     whose logits are needed. The pass reads `dense_bytes` of `reads` and, in each layer with
-    experts, the experts to which its tokens are routed. Both models use the same number of bytes
-    per value, except that the exact model counts quantised weights as they are stored. The entry
-    `model` is the cost model in the form that `serving-latency` accepts. Like `paper`, it is null
-    if the cost model cannot describe the decoder. The FLOPs entries are null if the embeddings are
-    projected.
+    experts, the experts to which its tokens are routed. Both cost models use the same number of
+    bytes per value, except that the exact model counts quantised weights as they are stored. The
+    entry `model` is the cost model in the form that `serving-latency` accepts. Like `paper`, it is
+    null if the cost model cannot describe the decoder. The FLOPs entries are null if the embeddings
+    are projected.
     """
     size = config.storage.value_bytes
     return {
@@ -90,7 +92,7 @@ NAMES = {"window_kv_bytes": "window_kv_bytes_per_token", "window": "sliding_wind
 
 
 def _exact_costs(part: Part, *, flops: bool = True) -> dict[str, Any]:
-    """Return the costs of a part of a model; unknown costs are None."""
+    """Return the exact costs of a part of a model. Unknown costs are None."""
     shown = [
         name
         for name in QUANTITIES

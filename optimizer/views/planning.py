@@ -1,5 +1,7 @@
-"""Display of the values on which a plan is based, with their sources, unused inputs, and advice on
-further measurements.
+"""Display of the values on which a plan is based.
+
+The display includes the sources of the values, unused inputs, and advice on additional
+measurements.
 """
 
 from __future__ import annotations

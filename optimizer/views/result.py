@@ -16,7 +16,7 @@ from specopt.models.problem import Problem, problem_type
 from specopt.models.result import GO_ON, Result
 
 MIN_PREPARING_SECONDS = 0.2
-"""Minimum time spent on preparing kernels that is shown separately, in seconds."""
+"""Minimum time for preparing kernels that is shown separately, in seconds."""
 
 # ---------------------------------------------------------------------------- one result
 
@@ -116,8 +116,8 @@ class Entry:
     result
         Result whose objective was computed by the judge.
     certificate
-        Whether the result's status, bound and gap apply to this row. They do not if the plan is
-        judged on a problem other than the problem for which it was made.
+        Whether the result's status, bound and gap apply to this row. They do not apply if the plan
+        is judged on a problem other than the problem for which it was made.
     """
 
     label: str
@@ -126,7 +126,10 @@ class Entry:
 
 
 def print_comparison(entries: Sequence[Entry], out: Console) -> None:
-    """Print a table of results for one kind of problem, relative to the first objective."""
+    """Print a table of results for one kind of problem.
+
+    Each objective is compared with the first objective.
+    """
     results = [entry.result for entry in entries]
     reference = next((result.objective for result in results if result.objective is not None), None)
     columns = view_of(results[0].kind).columns

@@ -9,7 +9,7 @@ from typing import Any
 from specopt.models.schema import ONE_OF, rows
 
 WIDTH = 100
-"""Width of the text, in columns."""
+"""Width to which descriptions are wrapped, in characters."""
 
 
 def table_text(schema: Mapping[str, Any]) -> str:

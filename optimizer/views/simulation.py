@@ -9,7 +9,7 @@ from specopt.solvers.simulation import QUANTILES, Estimate, Simulation
 
 
 def print_simulation(simulation: Simulation, played: str, out: Console, name: str = "") -> None:
-    """Print all estimates, with intervals and quantiles.
+    """Print all estimates from a simulation, with their intervals and quantiles.
 
     For the main quantity, the value predicted by the model is printed as well. `played` describes
     the plan or policy, such as "plan by exact" or "policy hat on specbench"; `name` is the name of

@@ -1,4 +1,4 @@
-"""Text display of speculation tables, whether computed or tuned, and of validated predictions."""
+"""Text display of computed and tuned speculation tables, and of validated predictions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # imported late, because only tuned tables need them
     from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
 SMALL = 0.02
-"""Share of the output below which no correction is shown."""
+"""Relative change in throughput below which no correction is shown."""
 
 _TABLES = {
     "options": "Options",
@@ -73,7 +73,7 @@ def print_speculation_table(
 
 
 def range_cells(low: int, high: int, drafts: int | None) -> tuple[str, str]:
-    """Return the texts for a range of batch sizes and for its draft length."""
+    """Return strings that describe a range of batch sizes and its draft length."""
     sizes = f"{low}-{high}" if low < high else str(low)
     return sizes, "none" if drafts is None else str(drafts)
 
@@ -167,7 +167,7 @@ def _print_break_even(tuning: Tuning, out: Console) -> None:
 
 
 def _plain(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows without columns that carry no information."""
+    """Return a copy of the rows without columns that carry no information."""
     kept = [
         key
         for key in rows[0]
@@ -199,7 +199,10 @@ def _shown(setup: Mapping[str, Any]) -> str:
 
 
 def name_of(column: int) -> str:
-    """Return in words the draft length to which a column of throughputs corresponds."""
+    """Return the draft length of a throughput column as a string.
+
+    The string is "none" for column 0, which contains the throughput without speculation.
+    """
     return "none" if column == 0 else str(column - 1)
 
 

@@ -1,4 +1,6 @@
-"""Display of robustness and sensitivity as text, and of fronts as text and as charts. A front
+"""Display of robustness, sensitivity and fronts.
+
+Robustness and sensitivity are shown as text, and fronts are shown as text and as charts. A front
 contains the optima for several values of a field.
 """
 
@@ -91,7 +93,7 @@ def _certainty(change: Change) -> str:
 
 
 def print_front(found: Front, out: Console) -> None:
-    """Print one row per value of the field."""
+    """Print a front as a table with one row per value of the field."""
     problem = found.problem
     title(
         out,
@@ -120,7 +122,9 @@ def print_front(found: Front, out: Console) -> None:
 
 
 def front_picture(found: Front) -> Picture:
-    """Return charts that plot objective, bound and other terms of the plans against the field."""
+    """Return charts of the objective, bound and other terms of a front's plans against the
+    field.
+    """
     label = found.problem.objective_label
     rows = [
         {found.field: value, label: figure, "line": name}

@@ -12,8 +12,10 @@ from specopt.solvers.continuous_serving.rebatching import Rebatching
 
 @dataclass(frozen=True)
 class AutoContinuous(Auto):
-    """Portfolio for continuous serving: dynamic programming over all steps for very few tasks,
-    otherwise a scheduler that is simulated in advance.
+    """Default method for `continuous-serving` problems.
+
+    It uses dynamic programming over all steps for very few tasks, and otherwise plans by simulating
+    a scheduler in advance.
     """
 
     solves = ContinuousServingProblem

@@ -1,12 +1,12 @@
-"""Lower bounds on the objective of every plan for continuous serving, based on
-`specopt.solvers.serving_prices`.
+"""Lower bounds on the objective of every plan for a `continuous-serving` problem, based on the
+prices in `specopt.solvers.serving_prices`.
 
 For the mean latency of tasks that arrive one at a time, a second bound is computed, and the larger
-bound is used. A task finishes no earlier than if its prompt is verified and its further steps are
-then served alone. A pass over several prompts lasts at least the sum of the durations of their
-operations. So the verify model is one machine with a job for each prompt, which begins no earlier
-than the task is ready. The mean completion time is smallest if the machine may interrupt jobs and
-always serves the job with the shortest remaining time.
+bound is used. A task finishes no earlier than if its prompt is verified first and all of its later
+steps are served without other tasks. A pass over several prompts lasts at least the sum of the
+durations of their operations. The verify model can therefore be treated as a single machine with
+one job per prompt, which is released when the task is ready. The mean completion time is minimised
+if the machine may interrupt jobs and always serves the job with the shortest remaining time.
 """
 
 from __future__ import annotations
@@ -23,14 +23,17 @@ from specopt.solvers.serving_prices import SHORT, Prices, operations, solved_pri
 
 
 def served_bound(prepared: Prepared, budget: Budget) -> float:
-    """Return a lower bound on the objective of every plan under this mechanism."""
+    """Return a lower bound on the objective, in seconds, of every plan under this mechanism."""
     prices = solved_prices(prepared, budget, apart=prepared.problem.arrival_seconds is not None)
     bound = _bound_together if prepared.problem.arrival_seconds is None else _bound_apart
     return float(np.mean([bound(prepared, prices, outputs) for outputs in prices.outputs]))
 
 
 def _bound_together(prepared: Prepared, prices: Prices, outputs: Floats) -> float:
-    """Return the bound for tasks that start together, given the output lengths in sorted order."""
+    """Return a lower bound on the objective, in seconds, for tasks that all start together.
+
+    `outputs` contains the output lengths of the tasks, which are sorted by input length.
+    """
     if prepared.problem.objective == "makespan":
         return prepared.communication_seconds + prices.makespan(outputs)
     work, alone = prices.work(outputs), prices.alone(outputs)
@@ -42,8 +45,9 @@ def _bound_together(prepared: Prepared, prices: Prices, outputs: Floats) -> floa
 
 
 def _bound_apart(prepared: Prepared, prices: Prices, outputs: Floats) -> float:
-    """Return the bound for tasks that arrive one at a time, given the output lengths in sorted
-    order.
+    """Return a lower bound on the objective, in seconds, for tasks that arrive one at a time.
+
+    `outputs` contains the output lengths of the tasks, which are sorted by input length.
     """
     problem = prepared.problem
     assert problem.arrival_seconds is not None, "tasks arrive"
@@ -60,10 +64,11 @@ def _bound_apart(prepared: Prepared, prices: Prices, outputs: Floats) -> float:
 
 
 def prompt_seconds(prepared: Prepared) -> Floats:
-    """Return the minimum time to process each task's prompt, in seconds and in sorted order.
+    """Return the minimum time, in seconds, to process each task's prompt. The tasks are sorted by
+    input length.
 
-    The time covers the verify model and, without overlap, also the draft model. A pass lasts at
-    least the sum over its tasks, because overheads and padding only add time.
+    The time covers the verify model and, without overlap, also the draft model. A pass over several
+    prompts takes at least the sum of their times, because overheads and padding only add time.
     """
     draft, verify = operations(prepared, prepared.inputs, True)
     slopes = [rows[:, 0].max() for rows in prepared.pieces]
@@ -71,9 +76,11 @@ def prompt_seconds(prepared: Prepared) -> Floats:
 
 
 def preemptive_ends(release: Floats, work: Floats) -> Floats:
-    """Return the end times of jobs on one machine that always serves the shortest remaining job.
+    """Return the completion times, in increasing order, of jobs on one machine, which always serves
+    the job with the shortest remaining time.
 
-    The machine may interrupt any job. No other schedule completes more jobs by any time.
+    `release` and `work` are the release times and the processing times of the jobs. The machine may
+    interrupt jobs. No other schedule completes more jobs by any point in time.
     """
     ends: list[float] = []
     left: list[float] = []

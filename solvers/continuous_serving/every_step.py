@@ -1,15 +1,15 @@
 """A method that finds optimal plans by dynamic programming over decoding steps.
 
 At every step, the method considers every ordered partition of the tasks into batches, and every
-speculation length for every batch. Without arrivals, all tasks begin together and every unfinished
-task is served in every step. The remaining latency depends on the past only through the number of
-steps that each task has had at each speculation length. If regrouping has a cost, the latency also
-depends on the batches of the last step.
+speculation length for every batch. Problems with arrivals are not supported, so all tasks begin
+together, and every unfinished task is served in every step. The remaining latency depends on the
+past only through the number of steps that each task has had at each speculation length. If
+regrouping tasks has a cost, the remaining latency also depends on the batches of the previous step.
 
-Latency adds up over steps. For the makespan, a step contributes its duration. For the mean latency,
-a step contributes its duration for every task that continues, and the completion time of the batch
-for every task that finishes. The method assumes nothing about batches, so the other methods are
-tested against it.
+The objective is a sum over steps. Each step adds its duration to the makespan. For the mean
+latency, a step adds its duration to the latency of every task that continues, and the completion
+time of the task's batch to the latency of every task that finishes. The method makes no assumptions
+about batches, so the other methods are tested against it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ Choice = tuple[Partition, tuple[int, ...]]  # batches in order, with their specu
 
 @dataclass(frozen=True)
 class EveryStep(ContinuousServingMethod):
-    """Dynamic programming over all ordered partitions and all speculation lengths at every step."""
+    """A dynamic program over all ordered partitions into batches and all speculation lengths at
+    every step.
+    """
 
     name = "every-step"
     exact = True
@@ -70,7 +72,7 @@ class EveryStep(ContinuousServingMethod):
     )
 
     def run(self, problem: ContinuousServingProblem, budget: Budget) -> Outcome:
-        """Solve the problem separately under each mechanism."""
+        """Solve the problem under each mechanism separately, and return the best plan."""
         options = able(problem, Prepared)
         for prepared in options:
             budget.offer(
@@ -88,10 +90,10 @@ class EveryStep(ContinuousServingMethod):
 
 
 def _states(problem: ContinuousServingProblem) -> float:
-    """Estimate the number of states.
+    """Estimate the number of states of the dynamic program.
 
-    The estimate counts each task's steps by speculation length, up to the number of steps of the
-    longest task.
+    A state contains, for each task, the number of steps taken at each speculation length. The
+    estimate lets every task take as many steps as the longest task.
     """
     if problem.tasks > EveryStep.max_size:
         return math.inf
@@ -105,14 +107,15 @@ def _states(problem: ContinuousServingProblem) -> float:
 
 
 def _steps(problem: ContinuousServingProblem) -> int:
-    """Return the largest number of decoding steps of any plan."""
+    """Return the maximum number of decoding steps over all plans."""
     slowest = problem.tokens_per_step(0 if problem.mechanism == "autoregressive" else 1).min()
     return decoding_steps(int(problem.planned_output_tokens.max()), float(slowest))
 
 
 def _plan(prepared: Prepared, choices: Iterable[Choice]) -> ContinuousServingPlan:
-    """Return the plan that serves the choices in order; in every step, finished tasks are listed
-    last.
+    """Build a plan from the batches and speculation lengths chosen at each step.
+
+    In every step, finished tasks are appended to the last batch.
     """
     phases: list[Phase] = []
     before: Choice | None = None
@@ -131,7 +134,7 @@ def _plan(prepared: Prepared, choices: Iterable[Choice]) -> ContinuousServingPla
 
 @cache
 def _partitions(items: tuple[int, ...]) -> tuple[Partition, ...]:
-    """Return every ordered partition of the items."""
+    """Return every ordered partition of the items into nonempty batches."""
     if not items:
         return ((),)
     return tuple(
@@ -143,7 +146,7 @@ def _partitions(items: tuple[int, ...]) -> tuple[Partition, ...]:
 
 
 class _Search:
-    """Search for the minimum latency from every state under one mechanism."""
+    """A dynamic program that finds the minimum latency from every state under one mechanism."""
 
     def __init__(self, prepared: Prepared, budget: Budget) -> None:
         self.prepared, self.problem, self.budget = prepared, prepared.problem, budget
@@ -155,14 +158,16 @@ class _Search:
         self.least = cache(self._least)
 
     def gained(self, counts: Counts) -> tuple[Floats, list[bool]]:
-        """Return the numbers of tokens g_k that tasks have gained after the given steps, and
-        whether each task is finished.
+        """Return a tuple (gained, finished): the number of tokens that each task has gained after
+        the steps in `counts`, and whether each task has finished.
         """
         found = (np.array(counts).T * self.tokens).sum(axis=0)
         return found, (found >= self.outputs - ROUNDING * self.outputs).tolist()
 
     def _least(self, counts: Counts, before: Partition | None) -> tuple[float, tuple[Choice, ...]]:
-        """Return the minimum latency from this state on, and the choices that attain it."""
+        """Return the minimum latency, in seconds, of the remaining steps from a state, and the
+        choices that attain it.
+        """
         self.budget.check()
         gained, finished = self.gained(counts)
         active = tuple(k for k, done in enumerate(finished) if not done)
@@ -190,8 +195,8 @@ class _Search:
     def _stages(
         self, gained: Floats, batch: tuple[int, ...], place: int, before: Partition | None
     ) -> tuple[float, float]:
-        """Return T^d and T^v of a batch in a step, or infinity if the batch does not fit in
-        memory.
+        """Return the draft time T^d and the verify time T^v of a batch in one step, in seconds.
+        Both are infinite if the batch does not fit in memory.
         """
         problem, length, members = self.problem, self.prepared.lengths[place], list(batch)
         inputs, had, size = problem.input_tokens[members], gained[members], len(batch)
@@ -206,7 +211,7 @@ class _Search:
         return float(times[0][0]) + (moved if length else 0.0), float(times[1][0]) + moved
 
     def _cost(self, state: Counts, partition: Partition, times: list[tuple[float, float]]) -> float:
-        """Return the latency that a step contributes."""
+        """Return the latency, in seconds, that one step adds to the objective."""
         *ends, last = self.prepared.completed(times)
         if self.problem.objective != "mean_latency":
             return float(last)

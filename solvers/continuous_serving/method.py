@@ -1,4 +1,6 @@
-"""Code shared by the methods for continuous serving: conditions and first plans."""
+"""Code shared by the methods for `continuous-serving` problems: applicability conditions and
+initial plans.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,10 @@ class ContinuousServingMethod(ServingMethod):
     solves = ContinuousServingProblem
 
     def seconds_needed(self, problem: ContinuousServingProblem) -> dict[str, float]:
-        """Return how long judging a plan takes, in seconds.
+        """Estimate how long it takes to evaluate one plan, in seconds.
 
-        The time is proportional to the number of decoding steps of all tasks at the longest
-        speculation length.
+        The estimate is proportional to the number of decoding steps, summed over all tasks, at the
+        longest speculation length.
         """
         steps = np.stack(problem.scenarios) / problem.tokens_per_step(
             problem.max_speculation_length or 0
@@ -48,11 +50,11 @@ class ContinuousServingMethod(ServingMethod):
 
 
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
-    """Offer the best trivial plan.
+    """Record the best trivial plan in the budget.
 
-    The batches either fit in memory with the final output lengths, or contain one task each, which
-    is feasible whenever a plan exists. The speculation length increases as long as the plan
-    improves.
+    In one kind of trivial plan, batches are as large as memory allows for the final output lengths.
+    In the other kind, each task is in a separate batch, which is feasible whenever a plan exists.
+    For each kind, the speculation length is increased as long as the plan improves.
     """
     problem = prepared.problem
     batches = quick_batches(prepared) if problem.output_lengths != "predicted" else None

@@ -1,16 +1,19 @@
-"""Simulation of policies that serve tasks as they arrive, without knowledge of the future.
+"""Simulation of scheduling policies that serve tasks as they arrive, without knowledge of the
+future.
 
-"online" plans every step with `StepChoice`. "continuous" is first-come continuous batching at one
-speculation length: it serves prompts one at a time, and batches the other tasks in order of
-arrival, as many as memory allows. If stages overlap, it forms at least two batches.
-"autoregressive" does the same without a draft model. "algorithm-1" serves all tasks that have
-arrived to the end, in static batches that Algorithm 1 plans with O_max, and then repeats this with
-the tasks that have arrived in the meantime.
+The policy "online" plans every step with `StepChoice`. The policy "continuous" is first-come,
+first-served continuous batching at one speculation length. It serves prompts one at a time, and
+batches the other tasks in order of arrival, with as many tasks per batch as memory allows. If
+stages overlap, it forms at least two batches. The policy "autoregressive" does the same without a
+draft model. The policy "algorithm-1" takes all tasks that are ready and serves them until all are
+complete. Their static batches are planned by Algorithm 1 with every output length set to O_max. It
+then repeats this with the tasks that have become ready in the meantime.
 
-Tasks gain the mean of Eq. 7 per step and leave when their output is complete. All policies use the
-same bandwidth shares as `rebatching`. The steps of the first three policies form a plan, whose
-latency the judge computes. Static batches let ready tasks wait, which is not allowed in a plan, so
-the judge computes their times batch by batch.
+Tasks gain the mean number of tokens of Eq. 7 per step and leave when their output is complete. All
+policies use the same bandwidth shares as the method `rebatching`. The steps of the first three
+policies form a plan, which is evaluated like any other plan. With static batches, ready tasks may
+have to wait, which plans do not allow. The times of "algorithm-1" are therefore computed batch by
+batch.
 """
 
 from __future__ import annotations
@@ -52,17 +55,16 @@ Rule = Callable[[list[int], Floats, Ints], Served]
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServiceSimulation(Simulation):
     """The result of simulating a policy. The samples of `latency_seconds` are the latencies of the
-    tasks.
+    individual tasks.
 
     Parameters
     ----------
     mechanism
-        Mechanism by which the tasks were served.
+        Mechanism with which the tasks were served.
     plan
-        Plan that consists of the steps served, for the judge, or None if no plan can describe the
-        steps.
+        Plan that consists of the simulated steps, or None if no plan can represent them.
     drafting_share
-        Share of the tokens that were produced in steps with drafts.
+        Fraction of all tokens that were produced in steps with drafts.
     """
 
     kind = ContinuousServingProblem.kind
@@ -72,7 +74,9 @@ class ServiceSimulation(Simulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """The mechanism, the share of tokens from drafting steps, and the number of tasks."""
+        """Labelled facts that are displayed with the result: the mechanism, the fraction of tokens
+        from steps with drafts, and the number of tasks.
+        """
         return {
             "mechanism": self.mechanism,
             "drafting": f"{self.drafting_share:.0%} of the tokens",
@@ -82,17 +86,17 @@ class ServiceSimulation(Simulation):
 
 @dataclass(frozen=True)
 class State:
-    """The state of the tasks, as a policy sees it before a step.
+    """The information about the tasks that a policy receives before each step.
 
     Parameters
     ----------
     tasks
-        Indices of the tasks that can be served.
+        Indices of the tasks that have been uploaded and are not complete.
     input_tokens, gained_tokens, steps
         Prompt length, mean number of tokens gained so far (Eq. 7), and number of steps so far, for
         each of the tasks.
     mechanism
-        Mechanism by which the tasks are served.
+        Mechanism with which the tasks are served.
     """
 
     tasks: list[int]
@@ -108,20 +112,21 @@ def play(
     speculation_length: int = 3,
     seed: int = 0,
 ) -> ServiceSimulation:
-    """Serve the tasks of a problem with a policy.
+    """Simulate a policy that serves the tasks of a problem.
 
     Parameters
     ----------
     problem
-        Problem without regrouping costs whose output lengths are given.
+        Problem to simulate. Its output lengths must not be predicted, and regrouping must have no
+        cost.
     policy
-        Name in `POLICIES`, or a `specopt.Policy`. The latter receives a `State` and returns the
-        batches of the next step in order, each as a list of tasks and its number of draft tokens. A
-        batch that contains a task in its first step contains only such tasks.
+        Name in `POLICIES`, or a `specopt.Policy`. A `specopt.Policy` receives a `State` and returns
+        the batches of the next step in order, each as a pair of a list of tasks and a number of
+        draft tokens. Tasks in their first step must not share a batch with other tasks.
     speculation_length
         Speculation length of the policy "continuous".
     seed
-        Random seed passed to a user-defined policy.
+        Random seed that is passed to a user-defined policy.
 
     Raises
     ------
@@ -180,8 +185,11 @@ def play(
 
 
 def _serve(prepared: Prepared, rule: Rule, ready: Floats) -> tuple[Floats, list[Phase], float]:
-    """Return each task's finish time, the phases, and the share of tokens from steps with
-    drafts.
+    """Serve all tasks step by step, with the batches that the function `rule` chooses for each
+    step.
+
+    Return a tuple (finish, phases, share): the time at which each task finishes, the phases of the
+    resulting plan, and the fraction of tokens from steps with drafts.
     """
     problem = prepared.problem
     outputs = problem.planned_output_tokens.astype(np.float64)
@@ -223,8 +231,8 @@ def _serve(prepared: Prepared, rule: Rule, ready: Floats) -> tuple[Floats, list[
 
 
 def _online(prepared: Prepared) -> Rule:
-    """Return the online scheduler's rule, which learns from the steps that the scheduler has
-    served.
+    """Return a function that makes the decisions of the policy "online" at each step. It estimates
+    output lengths from the tasks that have finished.
     """
     problem, choice = prepared.problem, StepChoice(prepared.problem, prepared.mechanism)
     rates = problem.rates.tolist()
@@ -255,10 +263,11 @@ def _online(prepared: Prepared) -> Rule:
 
 
 def _first_come(prepared: Prepared, length: int) -> Rule:
-    """Return the rule of first-come continuous batching at one speculation length.
+    """Return a function that decides each step by first-come, first-served continuous batching at
+    one speculation length.
 
-    Prompts are served alone. The other tasks are batched in order of arrival. Batches are as large
-    as memory allows, and there are at least two batches if stages overlap.
+    Each prompt is served alone. The other tasks are batched in order of arrival, with batches as
+    large as memory allows. If stages overlap, there are at least two batches.
     """
     problem = prepared.problem
     if prepared.mechanism == "autoregressive":
@@ -285,7 +294,9 @@ def _first_come(prepared: Prepared, length: int) -> Rule:
 
 
 def _own(prepared: Prepared, policy: Policy) -> Rule:
-    """Return the rule of a user-defined policy; the rule checks the policy's decisions."""
+    """Return a function that asks a user-defined policy for the batches of each step and validates
+    them.
+    """
     problem, lengths = prepared.problem, prepared.served_lengths
 
     def serve(active: list[int], gained: Floats, steps: Ints) -> Served:
@@ -320,9 +331,10 @@ def _own(prepared: Prepared, policy: Policy) -> Rule:
 
 
 def _repeat_static(prepared: Prepared, ready: Floats) -> Floats:
-    """Return the finish times if each lot of tasks is served to the end before the next lot begins.
+    """Serve tasks in successive lots, each of which completes before the next lot begins. Return
+    the time at which each task finishes.
 
-    A lot contains all tasks that have arrived.
+    A lot contains all tasks that are ready but have not been served.
     """
     problem = prepared.problem
     finish, waiting = np.zeros(len(ready)), np.ones(len(ready), np.bool_)

@@ -1,4 +1,6 @@
-"""Continuous serving problems as sorted tasks and arrays, for the methods and the kernels."""
+"""Conversion of `continuous-serving` problems to sorted tasks and arrays for the methods and
+compiled kernels.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +20,19 @@ from specopt.solvers.serving_method import PreparedServing
 
 @dataclass(frozen=True)
 class Prepared(PreparedServing):
-    """A continuous serving problem under one mechanism, in the form of arrays for the kernels."""
+    """A `continuous-serving` problem under one mechanism, converted to arrays for the kernels."""
 
     problem: ContinuousServingProblem
 
     @property
     def least_length(self) -> int:
-        """Minimum speculation length for a mechanism that uses drafts."""
+        """Minimum speculation length under a mechanism that uses drafts."""
         return self.problem.min_speculation_length
 
     @property
     def lengths(self) -> range:
-        """Speculation lengths that a whole plan may use; they are at least 1 if the mechanism uses
-        drafts.
+        """Speculation lengths that are allowed as the default of a plan. They are at least 1 if the
+        mechanism uses drafts.
         """
         return (
             self.served_lengths
@@ -41,25 +43,27 @@ class Prepared(PreparedServing):
     def plan(
         self, phases: Iterable[Phase], length: int, shares: Floats | None = None
     ) -> ContinuousServingPlan:
-        """Return a plan with the given phases; if `shares` is None, the optimal shares are used.
+        """Build a plan with the given phases. If `shares` is None, the optimal bandwidth shares are
+        used.
 
-        The speculation length of the plan is `length`; it applies to all phases that specify no
-        length.
+        `length` is the plan's default speculation length, which applies to all phases that do not
+        specify a length.
         """
         return ContinuousServingPlan(phases=tuple(phases), **self.shared_fields(length, shares))
 
     def step_ends(
         self, runs: Sequence[tuple[Sequence[int] | Ints, int]], gained: Floats, begins: Truths
     ) -> list[float]:
-        """Return the time at which each batch of a step is verified (Eq. 20).
+        """Return the time, in seconds from the start of a step, at which each batch has been
+        verified (Eq. 20).
 
         Parameters
         ----------
         runs
-            Tasks and number of draft tokens of each batch, in order.
+            Tasks and number of draft tokens of each batch, in pipeline order.
         gained, begins
             Number of tokens that each task has gained so far, and whether the step is the task's
-            first.
+            first step.
         """
         reached = self.problem.input_tokens + gained
         rows = np.array(

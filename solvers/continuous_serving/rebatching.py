@@ -1,22 +1,24 @@
-"""The method `rebatching`, which simulates a scheduler in advance, with fixed or adaptive
+"""The method `rebatching`, which builds a plan by simulating a scheduler with fixed or adaptive
 speculation lengths.
 
-Adaptive lengths are chosen at each event, as a scheduler in the serving engine would choose them.
-Whenever a task finishes or joins, the active tasks are batched again. Batches are contiguous in the
-number of tokens that tasks have reached, in increasing or decreasing order. For every number of
-batches and every prefix of the tasks, the dynamic program keeps the chain of batches that is
-verified first. New tasks form separate batches in their first step. Between two events, all batches
-use the same speculation length, which is the allowed length with the most tokens per second at that
-step. Choosing lengths batch by batch, jointly with the batches or afterwards, gained next to
-nothing and was sometimes worse.
+An event occurs whenever a task finishes or joins. At each event, the active tasks are divided into
+new batches, and an adaptive speculation length is chosen again. Tasks are sorted by the number of
+tokens they have reached, in increasing or decreasing order, and batches are contiguous in this
+order. For every number of batches and every prefix of the tasks, a dynamic program keeps the
+sequence of batches whose verification ends first. New tasks form separate batches in their first
+step. Between two events, all batches use the same speculation length. An adaptive length is the one
+with the highest throughput, in tokens per second, until the next event. Choosing a separate length
+for each batch, jointly with the batches or afterwards, brought almost no gain and was sometimes
+worse.
 
-The bandwidth shares are optimal for a common start (Eq. 27). For tasks that arrive one at a time,
-these shares are scaled up as far as the band allows for all tasks that may upload together.
+The bandwidth shares are optimal for tasks that start together (Eq. 27). For tasks that arrive one
+at a time, these shares are scaled up as far as possible, provided that tasks that upload
+simultaneously never exceed the total bandwidth.
 
-A ready task is served immediately, and its prompt delays all active tasks. With a smaller share of
-the band, the task's input arrives later. So the shares determine when tasks are admitted: the
-shortest prompts are admitted first, and long prompts when few tasks are left that could be delayed.
-Several values of patience are tried.
+A task is served as soon as it is ready, and its prompt delays all active tasks. The input of a task
+with a smaller bandwidth share arrives later, so the shares determine when tasks are admitted. The
+shortest prompts are admitted first, and long prompts are admitted when only a few tasks would be
+delayed. Several values of a parameter called patience are tried (see `_admitted`).
 """
 
 from __future__ import annotations
@@ -47,29 +49,31 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.serving_method import MAX_LENGTHS, able, offer_if_feasible, planned_outputs
 
 MAX_ENDS = 120
-"""Maximum number of positions at which batches of a step may end. If there are more tasks,
-neighbouring tasks stay together.
+"""Maximum number of positions in the sorted task order at which a batch may end. If there are more
+tasks, groups of neighbouring tasks stay together.
 """
 
 MAX_BATCHES = 12
 """Maximum number of pipelined batches in a step."""
 
 FEW = 300
-"""Maximum number of tasks for which new batches are formed whenever a task finishes."""
+"""Number of tasks in a problem up to which new batches are formed every time a task finishes."""
 
 PATIENCE = (0.25, 0.6, 1.0)
-"""Values of patience, each used for one plan, that control when tasks with long prompts are
-admitted; see `_admitted`.
+"""Values of the patience parameter, each of which yields one plan. The parameter controls when
+tasks with long prompts are admitted (see `_admitted`).
 """
 
 FINISHED = 0.02
-"""Fraction of the tasks that must finish before the batches change, if there are more than `FEW`
-tasks.
+"""Fraction of the active tasks that must finish before new batches are formed, if the problem has
+more than `FEW` tasks.
 """
 
 
 class PhaseBuilder:
-    """Builder that constructs the phases of a plan, step by step."""
+    """A builder that constructs plans by simulating a scheduler one event at a time. Each event
+    starts a new phase of the plan.
+    """
 
     def __init__(self, prepared: Prepared, budget: Budget, outputs: Ints, shares: Floats) -> None:
         self.prepared, self.problem, self.shares = prepared, prepared.problem, shares
@@ -85,10 +89,11 @@ class PhaseBuilder:
     def plan(
         self, lengths: Sequence[int], budget: Budget, patience: float = math.inf
     ) -> tuple[float, ContinuousServingPlan]:
-        """Build a plan, and return its approximate decoding time in seconds and the plan.
+        """Build a plan. Return a tuple (seconds, plan), where `seconds` is an estimate of the total
+        decoding time.
 
-        From every event on, the plan uses the speculation length that is best among the given
-        lengths.
+        At every event, the plan switches to the speculation length in `lengths` with the highest
+        throughput.
         """
         tasks, mechanism = len(self.inputs), self.prepared.mechanism
         arrival, earliest = self.problem.readiness_at(mechanism, self.shares)
@@ -154,9 +159,10 @@ class PhaseBuilder:
     def _next(
         self, active: Any, served: Any, gained: Floats, coming: bool, length: int
     ) -> tuple[int, float, list[Ints]]:
-        """Return the number of steps up to the next event, their duration, and the batches.
+        """Return a tuple (steps, seconds, batches): the number of steps until the next event, their
+        total duration, and the batches.
 
-        As long as some tasks have not arrived, every step may be an event.
+        While some tasks have yet to arrive, every step may be an event.
         """
         old, new = np.flatnonzero(active & served), np.flatnonzero(active & ~served)
         tokens = self.tokens(length)
@@ -178,16 +184,17 @@ class PhaseBuilder:
     def form(
         self, reached: Floats, gain: Floats, length: int, steps: int, first: bool
     ) -> tuple[float, list[Ints]]:
-        """Return the duration of several steps, in seconds, and the batches of the tasks, in order.
+        """Form batches of tasks. Return the total duration of several steps, in seconds, and the
+        batches in pipeline order.
 
         Parameters
         ----------
         reached, gain
-            Number of tokens of each task before the steps, and the maximum number of tokens that
-            the task gains in the steps.
+            Number of tokens that each task has reached before the steps, and the maximum number of
+            tokens that it gains during the steps.
         length, steps, first
-            Number of draft tokens per step, number of steps, and whether this is the tasks' first
-            step.
+            Number of draft tokens per step, number of steps, and whether this is the first step of
+            the tasks.
         """
         order = np.argsort(reached, kind="stable")
         count = len(order)
@@ -206,7 +213,9 @@ class PhaseBuilder:
 
 @dataclass(frozen=True)
 class Rebatching(ContinuousServingMethod):
-    """Form new batches whenever a task finishes or joins, at the best speculation length."""
+    """A method that forms new batches whenever a task finishes or joins, and chooses the
+    speculation length with the highest throughput.
+    """
 
     name = "rebatching"
     source = "own; a dynamic program over the batches at every event"
@@ -214,7 +223,9 @@ class Rebatching(ContinuousServingMethod):
     complexity = "O(l_max E K B), E events, B tasks in the largest batch"
 
     def run(self, problem: ContinuousServingProblem, budget: Budget) -> Outcome:
-        """Simulate the scheduler under every mechanism."""
+        """Simulate the scheduler under every mechanism, and return the best plan with a lower
+        bound.
+        """
         options = able(problem, Prepared)
         for prepared in options:
             offer_first_plan(prepared, budget)
@@ -230,12 +241,12 @@ class Rebatching(ContinuousServingMethod):
         return Outcome(plan=budget.incumbent, bound=bound)
 
     def _play(self, builder: PhaseBuilder, budget: Budget) -> None:
-        """Offer the plans with fixed speculation lengths, and the plan with adaptive speculation
-        lengths.
+        """Build plans with fixed speculation lengths and a plan with adaptive speculation lengths,
+        and record them in the budget.
 
-        For many tasks, offer only the feasible plan with the smallest estimated time. If tasks
-        arrive over time and the objective is the mean latency, also offer plans that admit tasks
-        with patience.
+        For many tasks, only the feasible plan with the shortest estimated time is recorded. If
+        tasks arrive over time and the objective is the mean latency, plans that delay the admission
+        of tasks are also recorded.
         """
         problem, few = builder.problem, builder.problem.tasks <= FEW
         lengths = builder.prepared.lengths
@@ -258,25 +269,27 @@ class Rebatching(ContinuousServingMethod):
 
 
 def _bound(options: Sequence[Prepared], budget: Budget) -> float:
-    """Return a lower bound on the objective of every plan."""
+    """Return a lower bound, in seconds, on the objective of every plan under any mechanism."""
     return min(served_bound(prepared, budget) for prepared in options)
 
 
 def _admitted(there: Truths, active: Truths, prompt: Floats, rest: Floats, patience: float) -> Ints:
-    """Return the waiting tasks that the next step admits, shortest prompts first.
+    """Return the waiting tasks that should join the next step, in order of increasing duration of
+    their first step.
 
-    Until the n-th active task has finished, waiting delays each waiting task, but spares n active
-    tasks the delay of the prompt. If no task is active, at least one task is admitted.
+    Suppose that a task is admitted only after n active tasks have finished. Every waiting task is
+    then delayed, but these n active tasks are not delayed by the prompt. If no task is active, at
+    least one task is admitted.
 
     Parameters
     ----------
     there, active
         Whether each task is waiting to be admitted, and whether it is being served.
     prompt, rest
-        Duration of each task's first step, and of its remaining steps, if the task is served alone,
-        in seconds.
+        Duration of each task's first step and total duration of its remaining steps, in seconds, if
+        the task is served alone.
     patience
-        Weight of the waiting time; a smaller value makes tasks wait longer.
+        Factor on the delay of the waiting tasks. A smaller value makes tasks wait longer.
     """
     waiting = np.flatnonzero(there)
     waiting = waiting[np.argsort(prompt[waiting], kind="stable")]
@@ -293,10 +306,11 @@ def _admitted(there: Truths, active: Truths, prompt: Floats, rest: Floats, patie
 
 
 def arrival_shares(prepared: Prepared) -> Floats:
-    """Return the optimal shares (Eq. 27).
+    """Return bandwidth shares of the tasks that are proportional to the optimal shares (Eq. 27),
+    each at most 1.
 
     If tasks arrive at different times, the shares are scaled up as far as possible without ever
-    exceeding the band.
+    exceeding the total bandwidth.
     """
     problem = prepared.problem
     if problem.arrival_seconds is None:

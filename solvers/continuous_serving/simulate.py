@@ -1,9 +1,9 @@
-"""Simulated latency of a plan with random acceptances, or of a policy.
+"""Simulation of the latency of a plan with random acceptances, or of a scheduling policy.
 
-The module `policies` contains the policies. When a plan is replayed, a task leaves when its own
-output length O_k is reached. The current phase of the plan determines the batches, their order and
-their speculation lengths, and the last phase continues to the end. Everything else is computed as
-by the judge.
+The policies are in the module `policies`. When a plan is replayed, a task leaves as soon as it
+reaches its own output length O_k. The current phase of the plan determines the batches, their order
+and their speculation lengths, and the last phase lasts until all tasks have finished. Everything
+else is computed as in the evaluation of a plan.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ AT_ONCE = 100
 
 
 class PlanSimulation(ReplaySimulation):
-    """The distribution of the real serving latency of a plan, together with the judged latency."""
+    """The result of replaying a plan: the distribution of its latency, together with its
+    objective.
+    """
 
     kind = ContinuousServingProblem.kind
 
@@ -49,28 +51,30 @@ def simulate(
     callback: Tell | None = None,
     speculation_length: int = 3,
 ) -> Simulation:
-    """Replay a plan with random acceptances, or simulate a policy once with mean acceptances.
+    """Replay a plan with random acceptances, or simulate a policy once with the mean number of
+    accepted tokens.
 
     Parameters
     ----------
     problem, plan
-        The problem, and a feasible plan or a policy. A policy is given by a name in
-        `policies.POLICIES` or as a `specopt.Policy`; see `policies`.
+        The problem, and either a feasible plan or a policy. A policy is a name in
+        `policies.POLICIES` or a `specopt.Policy` (see `policies`).
     seed
-        Random seed. With the same seed, every task has the same random numbers under every plan, so
-        plans can be compared in pairs.
+        Random seed. With the same seed, every task uses the same random numbers under every plan,
+        which allows paired comparisons of plans.
     replications
-        Number of replications, at least 2; the default is 200. A policy is simulated once.
+        Number of replications of a plan, at least 2. The default is 200. It must be omitted for a
+        policy, which is simulated once.
     callback
-        Function called from time to time with the number of completed replications and their mean
-        latency in seconds.
+        Function that is called periodically with the number of completed replications and their
+        mean latency in seconds.
     speculation_length
         Speculation length of the policy "continuous".
 
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain, or the plan violates the problem's constraints.
+        If an argument is outside its domain, or if the plan violates the problem's constraints.
     Unsupported
         If the simulator does not support a feature of the problem.
     """

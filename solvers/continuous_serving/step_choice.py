@@ -1,7 +1,8 @@
-"""Planning of one step of online serving: which tasks use drafts, how many tokens they draft, and
-in which batches they run.
+"""The decision of an online scheduler before each step: which tasks use drafts, how many tokens
+they draft, and how they are batched.
 
-Output lengths are unknown; the remaining output lengths are estimated from finished tasks.
+Output lengths are unknown in advance. The scheduler estimates the remaining output lengths from the
+tasks that have finished.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.prepare import prepare
 
 USUAL_TOKENS = 256.0
-"""Expected output length before any task has finished."""
+"""Assumed mean output length, in tokens, before any task has finished."""
 
 WEIGHT = 8.0
-"""Weight of `USUAL_TOKENS`, expressed as a number of finished tasks."""
+"""Weight of `USUAL_TOKENS` in the mean output length, as an equivalent number of finished tasks."""
 
 
 class Task(NamedTuple):
-    """A task as the scheduler knows it.
+    """The scheduler's information about a task.
 
-    The fields are the number of tokens reached, the number of tokens that the draft model has not
-    processed, and the acceptance rate. The last two fields are the number of tokens gained, and
-    whether the task has not been served yet.
+    The fields contain the number of tokens reached, the number of tokens that the draft model has
+    not processed yet, the acceptance rate, and the number of tokens gained. The last field states
+    whether the next step is the task's first step.
     """
 
     reached: Annotated[float, Meta(ge=1, le=1e15)]
@@ -40,18 +41,19 @@ class Task(NamedTuple):
     first: bool = True
 
     def after(self, tokens: float, length: int) -> Task:
-        """Return the task after a step in which it drafts `length` tokens and gains `tokens`
-        tokens.
+        """Return the updated task after a step in which it drafted `length` tokens and gained
+        `tokens` tokens.
         """
         unseen = 1.0 if length > 0 else self.unseen + tokens
         return Task(self.reached + tokens, unseen, self.rate, self.gained + tokens, False)
 
 
 class Learned(NamedTuple):
-    """Statistics of all tasks.
+    """Statistics that the scheduler collects over all tasks.
 
-    The fields are the sums of the output lengths and of the squared output lengths over finished
-    tasks, the number of tasks that have joined, and the total duration of the steps in seconds.
+    The first two fields contain the sums of the output lengths and of the squared output lengths of
+    finished tasks. The other fields contain the number of tasks that have joined, and the total
+    duration of all steps in seconds.
     """
 
     outputs: Annotated[float, Meta(ge=WEIGHT * USUAL_TOKENS, le=1e15)] = WEIGHT * USUAL_TOKENS
@@ -61,25 +63,25 @@ class Learned(NamedTuple):
 
     @property
     def stay_tokens(self) -> float:
-        """Expected number of tokens that an active task will still gain.
+        """Expected number of tokens that an active task will still gain before it finishes.
 
-        The value is the mean residual life under the output lengths observed so far.
+        The value is the mean residual life for the output lengths observed so far.
         """
         return self.squares / (2.0 * self.outputs)
 
     def finished(self, gained: float) -> Learned:
-        """Return the statistics after a task has finished."""
+        """Return updated statistics after a task with `gained` tokens has finished."""
         return self._replace(outputs=self.outputs + gained, squares=self.squares + gained**2)
 
 
 class StepChoice:
-    """Compiled function that chooses the batches of a step.
+    """An online scheduler that chooses the batches of each step with a compiled kernel.
 
     Parameters
     ----------
     deployment, mechanism
-        Problem that specifies the models, runtimes, memory and speculation lengths, and mechanism
-        by which tasks are served.
+        Problem that specifies the models, runtimes, memory and speculation lengths, and the
+        mechanism with which tasks are served.
     """
 
     def __init__(self, deployment: ContinuousServingProblem, mechanism: Mechanism) -> None:
@@ -93,10 +95,12 @@ class StepChoice:
     def choose(
         self, tasks: Collection[Task], learned: Learned
     ) -> tuple[float, list[tuple[list[int], int, float]]]:
-        """Return the duration of the step, in seconds, and its batches.
+        """Choose the batches of the next step. Return the duration of the step, in seconds, and the
+        batches.
 
-        Each batch is given by the indices of its tasks in `tasks`, its number of draft tokens, and
-        its end time.
+        Each batch is a tuple (indices, length, end): the indices of its tasks in `tasks`, its
+        number of draft tokens, and the time within the step at which its verification ends, in
+        seconds.
         """
         reached, unseen, rate, _, first = map(np.array, zip(*tasks, strict=True))
         (members, ends, guesses), finish = np.zeros((3, len(tasks)), np.int64), np.zeros(len(tasks))

@@ -1,4 +1,4 @@
-"""Methods for `draft-allocation` (paper 5, Eq. 5)."""
+"""Methods for `draft-allocation` problems (paper 5, Eq. 5)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ PLAIN_TOKENS = 50_000
 
 @dataclass(frozen=True)
 class AutoAllocation(Auto):
-    """The default method, `water-level`, whose plan is proven optimal."""
+    """Default method for `draft-allocation` problems. It runs `water-level`, whose plan is proven
+    optimal.
+    """
 
     solves = DraftAllocationProblem
     order = (WaterLevel, Greedy)
@@ -27,7 +29,9 @@ class AutoAllocation(Auto):
     def repaired(
         self, problem: DraftAllocationProblem, plan: DraftAllocationPlan
     ) -> DraftAllocationPlan:
-        """Keep the remaining clients' drafts, within the caps and the budget."""
+        """Adapt a plan to a problem that has changed. Clients keep their numbers of draft tokens,
+        as far as the caps and the budget allow.
+        """
         drafts = np.zeros(problem.clients, np.int64)
         kept = plan.draft_tokens[: problem.clients]
         drafts[: len(kept)] = np.minimum(kept, problem.caps[: len(kept)])
@@ -35,7 +39,9 @@ class AutoAllocation(Auto):
         return DraftAllocationPlan(draft_tokens=np.clip(problem.budget_tokens - before, 0, drafts))
 
     def plain_plans(self, problem: DraftAllocationProblem) -> Iterator[DraftAllocationPlan]:
-        """Yield the allocation of the largest marginals, with at most `PLAIN_TOKENS` tokens."""
+        """Yield a simple initial plan that needs no compiled code. It allocates at most
+        `PLAIN_TOKENS` tokens, in order of decreasing marginal value.
+        """
         drafts = [0] * problem.clients
         take_largest(problem, drafts, min(problem.budget_tokens, PLAIN_TOKENS), lambda: None)
         yield DraftAllocationPlan(draft_tokens=np.array(drafts, np.int64))

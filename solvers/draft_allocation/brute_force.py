@@ -1,6 +1,7 @@
-"""The method `brute-force`, which enumerates every allocation within the budget and caps.
+"""The method `brute-force`, which enumerates every allocation within the budget and the caps.
 
-The other methods are tested against this method, because enumeration makes no assumptions.
+Enumeration makes no assumptions about the optimum, so the other methods are tested against this
+method.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ALLOCATIONS_PER_CHECK = 4096
 
 @dataclass(frozen=True)
 class BruteForceAllocation(DraftAllocationMethod):
-    """Enumerate all allocations and return the best."""
+    """Brute force over all allocations."""
 
     name = "brute-force"
     exact = True
@@ -33,11 +34,11 @@ class BruteForceAllocation(DraftAllocationMethod):
     size_unit = "allocations"
 
     def size_of(self, problem: DraftAllocationProblem) -> float:
-        """Return the number of allocations."""
+        """Return the number of feasible allocations."""
         return allocations(problem.caps.tolist(), problem.budget_tokens, self.max_size)
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
-        """Enumerate all allocations and keep the best one."""
+        """Return the allocation with the highest value, found by enumerating all allocations."""
         offer_first_plan(problem, budget)
         values = [
             list(accumulate(weight * rate**n for n in range(cap + 1)))
@@ -63,7 +64,7 @@ class BruteForceAllocation(DraftAllocationMethod):
 def allocations(caps: list[int], budget: int, enough: int) -> float:
     """Count the allocations within the caps and the budget.
 
-    Return infinity if there are more than `enough`.
+    Return infinity if there are more than `enough` allocations.
     """
     ways = [1]  # ways[t]: number of allocations of t tokens to the clients so far
     for cap in filter(None, caps):
@@ -80,9 +81,10 @@ def allocations(caps: list[int], budget: int, enough: int) -> float:
 def enumerate_allocations(
     values: list[list[float]], budget: int
 ) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yield every allocation within the budget as a pair (value, draft tokens per client).
+    """Yield every allocation within the budget as a pair (value, drafts), where `drafts` contains
+    the number of draft tokens for each client.
 
-    values[i][S] is the value of S draft tokens of client i.
+    values[i][S] is the value of S draft tokens for client i.
     """
     last = len(values) - 1
     stack: list[tuple[int, int, float, tuple[int, ...]]] = [(0, budget, 0.0, ())]

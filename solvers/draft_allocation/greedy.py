@@ -1,4 +1,6 @@
-"""The method `greedy`, which allocates one token at a time, always with the largest marginal."""
+"""The method `greedy`, which allocates one token at a time to the client with the largest marginal
+value.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,10 @@ TOKENS_PER_CHECK = 4096
 def take_largest(
     problem: DraftAllocationProblem, drafts: list[int], tokens: int, check: Callable[[], None]
 ) -> None:
-    """Add up to `tokens` tokens to `drafts` in place, in order of decreasing marginal.
+    """Allocate up to `tokens` tokens in order of decreasing marginal value, and increase the
+    clients' counts in `drafts` accordingly.
 
-    On entry `drafts` must be all zeros. Tokens that add no value are not allocated.
+    On entry, all entries of `drafts` must be zero. Tokens that add no value are not allocated.
     """
     weights: list[float] = scaled(problem.weights).tolist()
     rates: list[float] = problem.acceptance_rates.tolist()
@@ -54,10 +57,12 @@ def take_largest(
 
 @dataclass(frozen=True)
 class Greedy(DraftAllocationMethod):
-    """Take the largest next marginal from a heap C times; ties go to the lower client index.
+    """A greedy method that allocates each token to the client with the largest marginal value. Ties
+    go to the client with the lower index.
 
-    The method is exact because the marginals w_i a_i^n of a client never increase with n. When the
-    top of the heap is taken, no remaining token of any client therefore adds more.
+    The method is exact because the marginal values w_i a_i^n of a client never increase with n.
+    Hence no remaining token of any client has a larger marginal value than the token that is
+    allocated next.
     """
 
     name = "greedy"
@@ -67,7 +72,9 @@ class Greedy(DraftAllocationMethod):
     complexity = "O(N + C log N)"
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
-        """Allocate tokens until the budget is spent or no token adds value."""
+        """Allocate tokens one at a time until the budget is exhausted or no remaining token adds
+        value.
+        """
         offer_first_plan(problem, budget)
         drafts = [0] * problem.clients
         try:

@@ -1,11 +1,13 @@
-"""Functions shared by the methods for draft allocation: the initial plan, scaled weights and the
-certificate of optimality.
+"""Functions shared by the methods for `draft-allocation` problems: the initial plan, scaled weights
+and the certificate of optimality.
 
-Token n = 1, 2, ... of client i adds w_i a_i^n to the objective. A client's marginals never
-increase, so the C largest marginals of all clients form a feasible plan. No plan within the budget
-can have a larger sum, so this plan is optimal. The smallest marginal taken (or 0 if tokens are
-left) is an optimal Lagrange multiplier of the budget. The proof is the upper bound
-sum_i max_S (w_i mu_i(S) - price S) + price C on every plan, which this plan attains.
+Token n = 1, 2, ... of client i adds w_i a_i^n, its marginal value, to the objective. A client's
+marginal values never increase, so the C largest marginal values of all clients, where C is the
+budget, form a feasible plan. No plan within the budget can have a larger sum, so this plan is
+optimal. The smallest of these marginal values (or 0 if the budget is not exhausted) is an optimal
+Lagrange multiplier of the budget constraint. For any multiplier >= 0, called the price, sum_i max_S
+(w_i mu_i(S) - price S) + price C is an upper bound on the value of every plan. At the optimal
+multiplier, the plan attains the bound, which proves that it is optimal.
 """
 
 from __future__ import annotations
@@ -22,14 +24,14 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
 
 SMALLEST = 2.2250738585072014e-308
-"""Marginals below this value, with weights scaled by `scaled`, count as zero, because smaller
-floating-point numbers lack full precision.
+"""Threshold below which marginal values are treated as zero, because smaller floating-point numbers
+lack full precision. It applies to weights that `scaled` has scaled.
 """
 
 
 @dataclass(frozen=True)
 class DraftAllocationMethod(Method):
-    """Base class of the methods for `draft-allocation`."""
+    """Base class of the methods for `draft-allocation` problems."""
 
     solves = DraftAllocationProblem
     size_unit = "clients"
@@ -40,9 +42,8 @@ class DraftAllocationMethod(Method):
 
 
 def offer_first_plan(problem: DraftAllocationProblem, budget: Budget) -> None:
-    """Offer the plan without drafts, which is always feasible, and a bound that needs no search.
-
-    The bound is the Lagrangian bound at price 0.
+    """Record in the budget a plan without drafts, which is always feasible, and the Lagrangian
+    bound at price 0. Neither of them requires a search.
     """
     budget.offer(DraftAllocationPlan(draft_tokens=np.zeros(problem.clients, np.int64)))
     budget.improve_bound(lagrangian_bound(problem, 0.0))
@@ -50,7 +51,7 @@ def offer_first_plan(problem: DraftAllocationProblem, budget: Budget) -> None:
 
 
 def certify(problem: DraftAllocationProblem, draft_tokens: Ints, budget: Budget) -> Outcome:
-    """Return the outcome of an allocation that takes the largest marginals.
+    """Return the outcome for an allocation of the tokens with the largest marginal values.
 
     The outcome includes the Lagrangian bound at the price of the allocation.
     """
@@ -65,12 +66,14 @@ def certify(problem: DraftAllocationProblem, draft_tokens: Ints, budget: Budget)
 
 
 def scaled(weights: Floats) -> Floats:
-    """Scale the weights exactly, by a power of two, so that the largest is in [1/2, 1)."""
+    """Scale the weights exactly, by a power of two, such that the largest weight is in [1/2, 1)."""
     return np.ldexp(weights, -math.frexp(float(weights.max()))[1])
 
 
 def price_of(problem: DraftAllocationProblem, draft_tokens: Ints) -> float:
-    """Return the smallest marginal in an allocation, or 0 if tokens are left."""
+    """Return the smallest marginal value of any allocated token, or 0 if the budget is not
+    exhausted.
+    """
     drafting = draft_tokens > 0
     if int(draft_tokens.sum()) < problem.budget_tokens or not drafting.any():
         return 0.0
@@ -82,10 +85,10 @@ def price_of(problem: DraftAllocationProblem, draft_tokens: Ints) -> float:
 def lagrangian_bound(problem: DraftAllocationProblem, price: float) -> float:
     """Return an upper bound on the value of every plan, up to rounding.
 
-    The bound is sum_i max_S (w_i mu_i(S) - price S) + price C, with S within the caps. The maximum
-    of client i takes all marginals above the price: S = floor(log(price / w_i) / log a_i). If
-    rounding changes S, the marginal in question equals the price up to rounding, so the maximum
-    changes by less than the rounding error.
+    The bound is sum_i max_S (w_i mu_i(S) - price S) + price C, with S within the caps. For client
+    i, the maximum is attained by the tokens whose marginal values exceed the price, so S =
+    floor(log(price / w_i) / log a_i). If rounding changes S, the marginal value in question equals
+    the price up to rounding, so the maximum changes by less than the rounding error.
     """
     w, a, most = problem.weights, problem.acceptance_rates, problem.caps
     with np.errstate(all="ignore"):

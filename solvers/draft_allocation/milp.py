@@ -1,8 +1,8 @@
-"""A reference formulation of Eq. 5 of paper 5: an integer program formulated in Pyomo and solved by
-HiGHS.
+"""A reference formulation of Eq. 5 of paper 5, as an integer program in Pyomo that HiGHS solves.
 
-Every client chooses one draft length, and the value of each length is input data. The program
-assumes nothing about the shape of mu_i, so it can check the methods that rely on concavity.
+Every client chooses one draft length, and the value of each length is input data. The program makes
+no assumptions about the shape of mu_i, so it can be used to check the methods that rely on
+concavity.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.pyomo_program import ByProgram, run_program
 
 UNITS = 1e4
-"""Value of the plan without drafts, in the program's unit. The objective is scaled because the
+"""Objective value, after scaling, of the plan without drafts. The program is scaled because the
 tolerances of HiGHS are absolute.
 """
 
 
 @dataclass(frozen=True)
 class MilpAllocation(ByProgram, DraftAllocationMethod):
-    """An integer program with a binary variable per client and draft length, and a budget
-    constraint.
+    """A method that solves an integer program. The program has one binary variable for each pair of
+    client and draft length, and a budget constraint.
     """
 
     name = "milp"
@@ -43,13 +43,13 @@ class MilpAllocation(ByProgram, DraftAllocationMethod):
         return lengths + problem.clients
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
-        """Formulate the program, solve it, and round its solution."""
+        """Formulate the program, solve it, and convert its solution to a plan."""
         offer_first_plan(problem, budget)
         return run_program(problem, FORMULATION, budget, solver=self.solver)
 
 
 def formulate(problem: DraftAllocationProblem) -> Any:
-    """Return the program as a Pyomo model.
+    """Formulate the integer program as a Pyomo model.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def formulate(problem: DraftAllocationProblem) -> Any:
 
 
 def read(problem: DraftAllocationProblem, program: Any, value: Value) -> DraftAllocationPlan:
-    """Return the plan that a solution of the program represents."""
+    """Convert a solution of the integer program to a plan."""
     drafts = np.zeros(problem.clients, np.int64)
     for client, length in program.lengths:
         if value(program.drafts[client, length]) > 0.5:

@@ -1,4 +1,6 @@
-"""The method `water-level` for `draft-allocation`."""
+"""The method `water-level` for `draft-allocation` problems, whose running time does not depend on
+the budget.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,15 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class WaterLevel(DraftAllocationMethod):
-    """Find a level that about C marginals exceed, using Newton's method, then correct the count.
+    """A water-filling method that allocates all tokens whose marginal value exceeds a level, called
+    the water level.
 
-    Client i has floor(log(level / w_i) / log a_i) marginals above a level. However rough the level
-    is, `greedy` would allocate these tokens before all others, so the method is exact. Counts that
-    rounding could change are decided by comparing products. A heap then adds the missing tokens or
-    removes the excess. The plan equals `greedy`'s plan, including ties. For a direct compiled
-    call, see `specopt.solvers.draft_allocation.fast`.
+    Newton's method finds a level that about C marginal values exceed, where C is the budget. Client
+    i has floor(log(level / w_i) / log a_i) marginal values above the level. The method `greedy`
+    would allocate these tokens before all others, so `water-level` is exact even if the level is
+    only approximate. Counts that rounding could change are decided by comparing products. A heap
+    then adds the missing tokens or removes the excess. The plan equals `greedy`'s plan, including
+    ties. For a direct compiled call, see `specopt.solvers.draft_allocation.fast`.
     """
 
     name = "water-level"
@@ -30,7 +34,7 @@ class WaterLevel(DraftAllocationMethod):
     complexity = "O(N log N), whatever the budget"
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
-        """Compute the allocation with one call of the compiled kernel."""
+        """Compute an optimal allocation with a single call of the compiled kernel."""
         offer_first_plan(problem, budget)
         kernels = budget.load("draft_allocation.water_level")
         drafts = np.empty(problem.clients, np.int64)

@@ -1,4 +1,4 @@
-"""Methods for `draft-control` (paper 3, Eq. 12)."""
+"""Solution methods for `draft-control` problems (paper 3, Eq. 12)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from specopt.solvers.draft_control.policy_iteration import PolicyIteration
 
 @dataclass(frozen=True)
 class AutoControl(Auto):
-    """The default method, `policy-iteration`, whose policy is proven optimal."""
+    """The default method, which runs `policy-iteration`.
+
+    The resulting policy is proven optimal.
+    """
 
     solves = DraftControlProblem
     order = (PolicyIteration,)

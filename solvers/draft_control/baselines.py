@@ -1,4 +1,4 @@
-"""Baselines for `draft-control`, which apply the same rule in every state."""
+"""Baselines for `draft-control`, which choose the action in every state by a simple rule."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ from specopt.solvers.method import Condition, Outcome
 
 @dataclass(frozen=True)
 class Baseline(DraftControlMethod):
-    """Base class of the baselines, which also report the tightest bound on the rate."""
+    """Base class of the baselines.
+
+    Each baseline also reports an upper bound on the rate of any policy, which equals the optimal
+    rate up to rounding.
+    """
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Apply the rule in every state and certify the resulting policy."""
+        """Apply the baseline's rule in every state, and compute an upper bound."""
         return certify(prepared, self.actions(prepared), budget)
 
     @abstractmethod
@@ -29,11 +33,11 @@ class Baseline(DraftControlMethod):
 
 @dataclass(frozen=True)
 class Myopic(Baseline):
-    """Choose the action with the largest N / T in every state (Eq. 13), which is the target of the
-    paper's learned policy.
+    """Choose the action with the largest N / T in every state (Eq. 13).
 
-    The rule is not optimal if states differ: iterations on a slow link should be shorter, so that
-    more time remains for fast links.
+    N is the expected number of tokens of an iteration, and T is its duration. Paper 3 trains its
+    policy with this ratio as the reward. The rule is not optimal if states differ: iterations on a
+    slow link should be shorter, so that more time remains for fast links.
     """
 
     name = "myopic"
@@ -42,7 +46,7 @@ class Myopic(Baseline):
     complexity = "O(S A), and O(S^3) for its bound"
 
     def actions(self, prepared: Prepared) -> Ints:
-        """Maximise N / T separately in each state."""
+        """Return the action that maximises N / T in each state."""
         tokens, seconds = prepared.tables
         best: Ints = np.argmax(tokens / seconds, axis=1)
         return best
@@ -50,9 +54,9 @@ class Myopic(Baseline):
 
 @dataclass(frozen=True)
 class BestStatic(Baseline):
-    """Choose the best single action for all states.
+    """Use the best single action in all states.
 
-    This is the static scheme of paper 3, tuned to the Markov chain.
+    This is the static scheme of paper 3, with the action chosen for the problem's Markov chain.
     """
 
     name = "best-static"
@@ -61,7 +65,10 @@ class BestStatic(Baseline):
     complexity = "O(S A), and O(S^3) for the stationary distribution and its bound"
 
     def actions(self, prepared: Prepared) -> Ints:
-        """Evaluate every action under the stationary distribution and choose the best."""
+        """Return the action with the highest rate under the stationary distribution.
+
+        The same action is used in every state.
+        """
         tokens, seconds = prepared.tables
         best = np.argmax((prepared.shares @ tokens) / (prepared.shares @ seconds))
         return np.full(prepared.states, best)
@@ -69,7 +76,7 @@ class BestStatic(Baseline):
 
 @dataclass(frozen=True)
 class NoDrafts(Baseline):
-    """Draft nothing in any state, as a baseline for the other policies."""
+    """Draft nothing in any state, so that the large model generates every token."""
 
     name = "no-drafts"
     source = "the large model alone"
@@ -85,7 +92,7 @@ class NoDrafts(Baseline):
     )
 
     def actions(self, prepared: Prepared) -> Ints:
-        """Choose the first action, which drafts nothing, in every state."""
+        """Return the first action, which drafts nothing, for every state."""
         return first_actions(prepared)
 
 

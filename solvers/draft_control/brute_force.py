@@ -1,4 +1,4 @@
-"""The method `brute-force` for `draft-control`."""
+"""The method `brute-force` for `draft-control`, which enumerates all policies."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class BruteForceControl(DraftControlMethod):
-    """Enumerate all policies over the recurrent states, and store E[N] and E[T] of every policy.
+    """Enumerate all policies over the recurrent states.
 
-    Transient states use their best action at the optimal rate. The other methods are tested against
-    this method, because it makes no assumptions.
+    E[N] and E[T] of every policy are kept in memory. Transient states use the action that is best
+    at the optimal rate. Because enumeration makes no assumptions, the other methods are tested
+    against it.
     """
 
     name = "brute-force"
@@ -32,7 +33,7 @@ class BruteForceControl(DraftControlMethod):
     bytes_per_part = 40.0
 
     def size_of(self, problem: DraftControlProblem) -> float:
-        """Return the number of policies over the recurrent states."""
+        """Return the number of policies over the recurrent states, or infinity above the limit."""
         policies = actions(problem) ** len(problem.recurrent_states)
         return policies if policies <= self.max_size else math.inf
 

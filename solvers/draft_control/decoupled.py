@@ -1,5 +1,5 @@
-"""The method `decoupled` for `draft-control`, which interprets the loop of `policy-iteration` as a
-search for the price of a second.
+"""The method `decoupled` for `draft-control`, which searches for the optimal price of a second. The
+iterations are those of `policy-iteration`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from specopt.solvers.draft_control.policy_iteration import PolicyIteration
 
 @dataclass(frozen=True)
 class Decoupled(PolicyIteration):
-    """Maximise N - price T in each state separately, where the price of a second is the rate of
-    the resulting policy.
+    """Maximise N - price T in each state separately.
+
+    N is the expected number of tokens of an iteration, and T is its duration. The price of a second
+    is the rate of the previous policy.
 
     The method is exact because actions do not affect the chain, so E[N] - price E[T] is a sum over
     states. The optimal rate is the largest price at which some policy still makes this difference 0

@@ -1,5 +1,5 @@
-"""The method `double-q-learning` for `draft-control`: tabular double Q-learning on the simulated
-channel, without knowledge of the model (paper 3, Sec. IV-C).
+"""The method `double-q-learning` for `draft-control`. It learns by tabular double Q-learning on the
+simulated channel, without knowledge of the model (paper 3, Sec. IV-C).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from specopt.solvers.method import Outcome
 
 _STEPS_PER_CALL = 20_000
 _FORGET = 1e-5
-"""Share of the running tokens and seconds that each greedy step discards. As a result, rho tracks
-the policy of the last 10^5 greedy steps.
+"""Fraction of the running sums of tokens and seconds that each greedy step discards. As a result,
+rho tracks the policy of the last 10^5 greedy steps.
 """
 
 StepCount = Annotated[int, Meta(ge=1, le=10_000_000_000)]
@@ -40,9 +40,9 @@ class DoubleQLearning(DraftControlMethod):
     propagates.
 
     An episode starts in a state drawn uniformly at random. It ends after 20,000 iterations, or
-    about 10^8 divided by the number of actions if that is fewer. Intermediate plans are evaluated
-    only to report progress and in case the time runs out. The method returns the last plan, which
-    need not be the best plan seen.
+    after about 10^8 divided by the number of actions if that is fewer. Intermediate plans are
+    evaluated only to report progress and to have a plan if the time runs out. The method returns
+    the last plan, which need not be the best plan seen.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class DoubleQLearning(DraftControlMethod):
     explore_to: Unit = 0.1
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Learn from one episode at a time, offering the current plan after each episode."""
+        """Learn from one episode at a time, and evaluate the current plan after each episode."""
         simulation = budget.load("draft_control.simulation")
         lengths, indices = prepared.choices
         shape = 2, prepared.states, prepared.actions

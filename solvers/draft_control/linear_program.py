@@ -26,14 +26,13 @@ VISITED = 1e-7
 
 @dataclass(frozen=True)
 class LinearProgram(ByProgram, DraftControlMethod):
-    """Maximise sum pi N x over measures pi(s) x(s, a) >= 0, scaled so that the total time is
-    constant.
+    """Maximise the expected tokens over occupation measures that use a fixed total time.
 
-    The next state does not depend on the action. With x measured relative to the stationary
-    distribution pi, flow balance therefore requires y(s) = sum over a of x(s, a) to be the same in
-    every state. The original balance equations are avoided because transition probabilities may be
-    smaller than HiGHS's tolerances. The bound is computed with the optimal rate as the price; it
-    does not rely on HiGHS.
+    The measure of state s and action a is pi(s) x(s, a) >= 0, where pi is the stationary
+    distribution. The next state does not depend on the action. Flow balance therefore requires y(s)
+    = sum over a of x(s, a) to be the same in every state. The original balance equations are
+    avoided because transition probabilities may be smaller than HiGHS's tolerances. The bound uses
+    the rate of the solution as the price of a second, and is valid even if HiGHS is inaccurate.
     """
 
     name = "linear-program"
@@ -46,7 +45,10 @@ class LinearProgram(ByProgram, DraftControlMethod):
     bytes_per_part = 2500.0
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Formulate and solve the program, then extract the policy and the price."""
+        """Solve the linear program, then extract the policy and the rate of the solution.
+
+        The bound is computed with this rate as the price of a second.
+        """
         program = formulate(prepared)
         budget.check()
         solved = solve_program(program, budget, ACCURACY, solver=self.solver)
@@ -58,9 +60,9 @@ class LinearProgram(ByProgram, DraftControlMethod):
 
 
 def formulate(prepared: Prepared) -> Any:
-    """Return the program as a Pyomo model: maximise the tokens of a measure x(s, a) whose
-    iterations take a fixed total time.
+    """Return the linear program as a Pyomo model.
 
+    The program maximises the tokens of a measure x(s, a) whose iterations take a fixed total time.
     The measure is relative to the stationary distribution. Transient states have no variables.
     """
     import pyomo.environ as pyo
@@ -102,9 +104,9 @@ def formulate(prepared: Prepared) -> Any:
 
 
 def _choices(prepared: Prepared, program: Any, value: Value) -> tuple[Ints, float]:
-    """Return the action of each state and the rate.
+    """Return the action chosen in each state and the rate of the solution, in tokens per second.
 
-    A state that is hardly visited gets the best action at that rate.
+    In a state that is hardly visited, the action is the best one at that rate.
     """
     tokens, seconds = prepared.tables
     measure = np.zeros(tokens.shape)
@@ -124,9 +126,10 @@ def read(problem: DraftControlProblem, program: Any, value: Value) -> DraftContr
 
 
 def state(problem: DraftControlProblem) -> Any:
-    """Return the program in variables relative to the stationary distribution.
+    """Return the linear program for a problem.
 
-    This scaling is needed because rare transitions fall below solver tolerances.
+    Its variables are relative to the stationary distribution, because rare transitions fall below
+    solver tolerances.
 
     Raises
     ------

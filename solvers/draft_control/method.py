@@ -1,8 +1,8 @@
-"""Code shared by the methods for draft control: the initial plan, the price of a second, and the
-certificate of optimality.
+"""Code shared by the methods for draft control: the initial plan, the optimal price of a second,
+and the certificate of optimality.
 
-Certificate. The next state does not depend on the action, so every policy has the stationary
-distribution pi of the chain. For any price rho >= 0, let
+The certificate is derived as follows. The next state does not depend on the action, so every policy
+has the stationary distribution pi of the chain. For any price rho >= 0, let
 
     eps = sum over s of pi(s) max over actions of (N(s, a) - rho T(s, a)).
 
@@ -13,12 +13,12 @@ Then E[N] - rho E[T] <= eps for every policy, so that
 
 With the optimal rate as the price, eps = 0 up to rounding. Rounding affects pi and the sums, whose
 terms all have the same sign. State reduction computes pi without subtractions, with an error of
-about S units in the last place of every share, however rarely the chain moves. Both errors are far
-below the relative tolerance of 1e-9 within which bounds are considered equal.
+about S units in the last place of every probability, however rarely the chain changes state. Both
+errors are far below the relative tolerance of 1e-9 within which bounds are considered equal.
 
-Relative values would not tighten the bound, because they cancel under pi. If the chain hardly
-mixes, relative values are as large as its mean sojourn times, and their rounding errors would enter
-the bound.
+Relative values would not tighten the bound, because they cancel under pi. If the chain mixes
+slowly, relative values are as large as its mean sojourn times, and their rounding errors would
+enter the bound.
 """
 
 from __future__ import annotations
@@ -34,13 +34,16 @@ from specopt.solvers.draft_control.prepare import Prepared, prepare
 from specopt.solvers.method import Method, Outcome
 
 SLACK = 1e-13
-"""Minimum improvement at which an action replaces another, as a share of the largest number of
-tokens in an iteration plus the largest priced duration.
+"""Minimum improvement required to replace an action.
+
+The improvement is relative to the largest number of tokens in an iteration plus the largest priced
+duration.
 """
 
 MAX_ROUNDS = 1000
-"""Maximum number of rounds, which is never reached because the rate converges as in Newton's
-method.
+"""Limit on the number of rounds.
+
+It is never reached, because the rate converges as in Newton's method.
 """
 
 
@@ -53,11 +56,11 @@ class DraftControlMethod(Method):
     bytes_per_part = 50.0
 
     def size_of(self, problem: DraftControlProblem) -> float:
-        """Return the number of pairs of a state and an action."""
+        """Return the number of (state, action) pairs."""
         return len(problem.states) * actions(problem)
 
     def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
-        """Offer the plan with the shortest drafts, which is always feasible, and then search."""
+        """Record the plan with the shortest drafts, which is always feasible, and then search."""
         prepared = prepare(problem)
         budget.offer(prepared.plan(first_actions(prepared)))
         budget.check()
@@ -69,20 +72,24 @@ class DraftControlMethod(Method):
 
 
 def actions(problem: DraftControlProblem) -> int:
-    """Return the number of actions per state: resolutions times draft lengths."""
+    """Return the number of actions per state.
+
+    An action is a pair of a resolution and a draft length.
+    """
     shortest, longest = problem.draft_lengths
     return len(problem.resolutions) * (longest - shortest + 1)
 
 
 def first_actions(prepared: Prepared) -> Ints:
-    """Return the action with the shortest drafts for every state."""
+    """Return the action with the shortest drafts for every state, with shape (S,)."""
     return np.zeros(prepared.states, np.int64)
 
 
 def weigh(prepared: Prepared, choice: Ints) -> tuple[Floats, Floats]:
-    """Return the expected tokens and duration of an iteration under a policy.
+    """Return the expected number of tokens and the expected duration of an iteration in each state.
 
-    Both arrays have shape (S,); the duration is in seconds.
+    `choice` contains the action in each state. Both arrays have shape (S,), and durations are in
+    seconds.
     """
     states, (tokens, seconds) = np.arange(prepared.states), prepared.tables
     return tokens[states, choice], seconds[states, choice]
@@ -95,9 +102,10 @@ def certify(
     price: float | None = None,
     **stats: object,
 ) -> Outcome:
-    """Return the outcome of a policy, with the bound implied by a price.
+    """Return the outcome of a policy, with an upper bound on the rate of any policy.
 
-    The default price is the optimal rate.
+    The bound is valid at any price >= 0. The default price is the optimal rate, at which the bound
+    is tight up to rounding. `stats` are additional statistics to report.
     """
     plan, shares = prepared.plan(choice), prepared.shares
     budget.offer(plan)
@@ -120,11 +128,12 @@ def certify(
 def best_price(
     prepared: Prepared, budget: Budget, *, offers: bool = False
 ) -> tuple[Ints, float, int]:
-    """Return the actions and the rate of an optimal policy, and the number of rounds.
+    """Return a tuple (choice, rate, rounds): the actions of an optimal policy, its rate, and the
+    number of rounds.
 
-    This is Dinkelbach's method. The first policy has the shortest drafts; each further policy is
-    optimal in every state when the price is the previous policy's rate. If `offers` is true,
-    intermediate policies are offered as well.
+    This is Dinkelbach's method. The first policy has the shortest drafts. Each later policy uses
+    the best action in every state at the previous policy's rate. If `offers` is true, intermediate
+    policies are recorded in the budget as well.
     """
     choice, states = first_actions(prepared), np.arange(prepared.states)
     changed, rounds = True, 0

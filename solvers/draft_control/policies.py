@@ -23,7 +23,7 @@ class AdaptiveHeuristic(Checked):
     first_length
         Length of the first draft, L^1.
     resolution
-        Resolution of all drafts, or None for the first resolution of the problem.
+        Resolution used for all drafts, or None for the first resolution of the problem.
     """
 
     name = "adaptive-heuristic"
@@ -35,14 +35,17 @@ class AdaptiveHeuristic(Checked):
 class ServerAlone:
     """The server generates one token per iteration, regardless of the allowed draft lengths.
 
-    This policy is the curve "LLM" in Figure 4 of paper 3.
+    This policy corresponds to the curve "LLM" in Figure 4 of paper 3.
     """
 
     name = "llm-alone"
 
 
 Policy = DraftControlPlan | AdaptiveHeuristic | ServerAlone
-"""Any policy that can be simulated; a plan is a policy given as a table over states."""
+"""Any policy that can be simulated.
+
+A plan is a policy in the form of a table over states.
+"""
 
 NAMED = {one.name: one for one in (AdaptiveHeuristic, ServerAlone)}
 POLICIES = tuple(NAMED)

@@ -1,5 +1,6 @@
-"""The method `policy-iteration` for `draft-control`, in which each policy is optimal at the
-previous policy's rate.
+"""The method `policy-iteration` for `draft-control`.
+
+Each policy is optimal at the rate of the previous policy.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class PolicyIteration(DraftControlMethod):
-    """Repeatedly evaluate the rate of a policy and choose the best action in every state at that
-    rate.
+    """Alternately compute the rate of a policy and improve the policy at that rate.
 
-    The rate never falls. Once no action improves, the policy solves the optimality equation, even
-    in transient states. Relative values do not depend on the action, so the improvement step only
-    compares N - rate T.
+    The improved policy uses the best action in every state. The rate never falls. Once no other
+    action is better, the policy solves the optimality equation, even in transient states. Relative
+    values do not depend on the action, so the improvement step only compares N - rate T, where N is
+    the expected number of tokens and T the duration of an iteration.
     """
 
     name = "policy-iteration"
@@ -29,6 +30,6 @@ class PolicyIteration(DraftControlMethod):
     complexity = "O(S^3) once and O(S A) per iteration, usually 3 to 6 iterations"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Iterate until no state has a better action."""
+        """Improve the policy until no state has a better action, and return the outcome."""
         choice, price, iterations = best_price(prepared, budget, offers=True)
         return certify(prepared, choice, budget, price, iterations=iterations)

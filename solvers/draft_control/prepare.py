@@ -15,7 +15,7 @@ from specopt.models.fields import Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """The arrays that represent a problem.
+    """A draft-control problem as arrays, for S states and R resolutions.
 
     An iteration in state s with L drafts at resolution index r takes
     verify[L] + fixed[s] + L per_draft[s, r] + ceil(log2(L + 1)) per_count_bit[s] seconds.
@@ -29,13 +29,13 @@ class Prepared:
     verify
         Verification time by number of drafts, in seconds, shape (longest + 1,).
     fixed
-        Time to send one token on the downlink, in seconds, shape (S,).
+        Time to send one token on the downlink in each state, in seconds, shape (S,).
     per_count_bit
-        Time to send one bit on the downlink, in seconds, shape (S,).
+        Time to send one bit on the downlink in each state, in seconds, shape (S,).
     shortest, longest
         Minimum and maximum draft length.
     resolutions
-        Resolution of each resolution index, shape (R,).
+        Allowed resolutions of the lattice, by resolution index, shape (R,).
     transition
         Transition matrix of the states, whose rows sum to 1, shape (S, S).
     recurrent
@@ -67,9 +67,10 @@ class Prepared:
         return len(self.resolutions) * (self.longest - self.shortest + 1)
 
     def seconds(self, lengths: Ints, per_draft: Floats) -> Floats:
-        """Return the duration of an iteration with each number of drafts, in seconds.
+        """Return the duration of an iteration for each draft length in `lengths`, in seconds.
 
-        `per_draft` has shape (S, R'), and the result has shape (S, R', L) for L lengths.
+        `per_draft` is the time to draft and send one more token, in seconds, with shape (S, R').
+        The result has shape (S, R', L) for L lengths.
         """
         bits = np.array([int(length).bit_length() for length in lengths])
         return np.asarray(
@@ -90,7 +91,7 @@ class Prepared:
 
     @cached_property
     def tables(self) -> tuple[Floats, Floats]:
-        """Expected tokens and duration, in seconds, of every action in every state.
+        """Expected number of tokens and duration in seconds of every action in every state.
 
         Both arrays have shape (S, A).
         """
@@ -104,7 +105,8 @@ class Prepared:
     def plan(self, choice: Ints) -> DraftControlPlan:
         """Return the plan that uses the chosen action in each state.
 
-        States without drafts get the first resolution, because they quantise nothing.
+        States without drafts get the first resolution, because no distribution is quantised in
+        them.
         """
         lengths, indices = (column[choice] for column in self.choices)
         values = np.where(lengths > 0, self.resolutions[indices], self.resolutions[0])
@@ -116,7 +118,7 @@ class Prepared:
 
 
 def prepare(problem: DraftControlProblem) -> Prepared:
-    """Return the arrays of a problem."""
+    """Convert a draft-control problem to arrays."""
     token_bits = np.ceil(
         np.log2(problem.vocabulary_size)
     )  # exact at powers of two; V is far below 2^48

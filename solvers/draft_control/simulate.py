@@ -39,29 +39,29 @@ _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RateSimulation(Simulation):
-    """The simulated performance of a policy, together with its exact rate if it is a plan.
+    """The simulated performance of a policy. If the policy is a plan, its exact rate is included.
 
     `estimates` contains "tokens_per_second", the long-run rate, which is the sum of tokens divided
-    by the sum of seconds. It also contains the drafts and the accepted drafts per iteration. If
-    requested, it includes the rate of single responses (Eq. 12).
+    by the sum of seconds. It also contains the mean numbers of drafted and of accepted tokens per
+    iteration. If requested, it includes the rate of single responses (Eq. 12).
 
     Parameters
     ----------
     problem_sha256
-        Digest of the problem.
+        SHA-256 digest of the problem.
     iterations, warm_up
         Number of counted iterations per replication, and number of uncounted iterations before
         them.
     tokens, drafted_tokens, simulated_seconds
         Totals over all counted iterations.
     state_shares
-        Share of the iterations spent in each state, shape (S,).
+        Fraction of the counted iterations in each state, shape (S,).
     response_tokens, mean_response_tokens, mean_response_seconds
         Minimum length N_max of a response, and the mean tokens and duration of the responses. A
         response ends with the iteration that reaches N_max, so it may be longer. None if responses
         were not requested.
     samples_tokens, samples_seconds
-        Tokens and duration of each replication, in order; durations are in seconds.
+        Number of tokens and duration in seconds of each replication, in the order of simulation.
     """
 
     kind = DraftControlProblem.kind
@@ -80,7 +80,10 @@ class RateSimulation(Simulation):
 
     @property
     def responses(self) -> Estimate | None:
-        """Tokens per second of single responses (Eq. 11-12), or None if not requested."""
+        """Estimated throughput of single responses (Eq. 11-12), in tokens per second.
+
+        The value is None if responses were not requested.
+        """
         return self.estimates.get("response_tokens_per_second")
 
     @property
@@ -90,7 +93,7 @@ class RateSimulation(Simulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """Descriptions of the lengths of replications and of responses."""
+        """Descriptions of the replications and of the responses, for reports."""
         facts = {
             "replications": (
                 f"{self.iterations} iterations each, after {self.warm_up} warm-up iterations"
@@ -114,17 +117,18 @@ def simulate(
     warm_up: int = 100,
     response_tokens: int | None = None,
 ) -> RateSimulation:
-    """Simulate a policy.
+    """Simulate a policy token by token.
 
     Parameters
     ----------
     problem
-        Channel, timings and acceptance rates.
+        Problem that defines the channel, the timings and the acceptance rates.
     policy
-        A feasible plan, "adaptive-heuristic", "llm-alone", or one of them with options.
+        A feasible plan, the name of a heuristic ("adaptive-heuristic" or "llm-alone"), or an
+        instance of a heuristic's class.
     seed
         Seed of the random numbers. Policies that are simulated with the same seed share the channel
-        and the random draws, so differences between them are paired.
+        and the random draws, so differences between policies are paired.
     replications
         Number of replications, at least 2.
     callback

@@ -1,4 +1,4 @@
-"""Methods for `draft-stopping`."""
+"""Solution methods for `draft-stopping` problems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from specopt.solvers.draft_stopping.optimal_stopping import OptimalStopping
 
 @dataclass(frozen=True)
 class AutoStopping(Auto):
-    """The default method: `belief`, followed by `history-tree` if a gap remains."""
+    """The default method, which runs `belief`.
+
+    If an optimality gap remains, `history-tree` runs as well.
+    """
 
     solves = DraftStoppingProblem
     order = (Belief, HistoryTree)

@@ -1,4 +1,4 @@
-"""Baselines for `draft-stopping`: a fixed window, no drafts, and rules based on a single score."""
+"""Baselines for `draft-stopping`: a fixed window, no drafts, and two rules based on scores."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ def flagging(most: int, flagged: Flags, budget: Budget, **stats: int) -> Outcome
 
 @dataclass(frozen=True)
 class ConfidenceThreshold(DraftStoppingMethod):
-    """Choose the best combination of a fixed window and a confidence threshold per token.
+    """Choose the best combination of a fixed window and a confidence threshold.
 
-    The confidence of a score is the probability of the score given acceptance, divided by the sum
-    of its probabilities given acceptance and given a first rejection.
+    The rule stops drafting at the first token whose confidence is below the threshold. The
+    confidence of a score is p / (p + q), where p is the probability of the score given acceptance
+    and q its probability given a first rejection.
     """
 
     name = "confidence-threshold"
@@ -69,7 +70,7 @@ class FirstRejection(DraftStoppingMethod):
 
 @dataclass(frozen=True)
 class FixedWindow(DraftStoppingMethod):
-    """Use the best fixed window, without reading scores."""
+    """Use the best fixed window and ignore the scores."""
 
     name = "fixed-window"
     source = "the usual rule; paper 2, Eq. 5"
@@ -77,14 +78,14 @@ class FixedWindow(DraftStoppingMethod):
     complexity = "O(C L)"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Return the best fixed window, which the base class has already offered."""
+        """Return the best fixed window, which the base class has already recorded."""
         window, _ = best_window(prepared, prepared.none_flagged)
         return Outcome.of(budget, stats={"window": window})
 
 
 @dataclass(frozen=True)
 class NoDrafts(DraftStoppingMethod):
-    """Draft nothing, as a baseline for the other rules."""
+    """Draft nothing, so that the large model generates every token."""
 
     name = "no-drafts"
     source = "the large model alone"

@@ -1,4 +1,4 @@
-"""The method `belief` for `draft-stopping`."""
+"""The method `belief` for `draft-stopping`, which solves the problem by dynamic programming."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class Belief(DraftStoppingMethod):
-    """Optimal stopping based on the belief, which is the probability that no token has been
-    rejected so far, with an acceptance rate for each position.
+    """Optimal stopping based on the belief that all tokens drafted so far will be accepted.
 
-    No belief about the class of the round is needed, because scores depend on the class only
-    through the outcomes of the tokens. While all tokens are accepted, the scores carry no more
-    information about the class than the number of tokens. Only the acceptance rate at each position
-    matters, averaged over the rounds that reach the position.
+    The belief is the probability that no token of the round has been rejected so far. The
+    acceptance rate may differ between positions. No belief about the class of the round is needed,
+    because scores depend on the class only through the outcomes of the tokens. While all tokens are
+    accepted, the scores carry no more information about the class than the number of tokens. Only
+    the acceptance rate at each position matters, averaged over the rounds that reach the position.
     """
 
     name = "belief"
@@ -30,7 +30,10 @@ class Belief(DraftStoppingMethod):
     complexity = "O(L B P log P) a price, for P pieces of the value"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Solve by backward recursion at increasing prices, with increasing accuracy."""
+        """Solve by backward recursion at increasing prices.
+
+        Each solve is more accurate than the previous solve.
+        """
         price = 1.0
         for worthless in REFINEMENTS:
             plan, price, most = best_stopping(

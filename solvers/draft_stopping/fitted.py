@@ -1,5 +1,4 @@
-"""Draft stopping from a log: a predictor is fitted, a problem is derived, and its plans are
-replayed on held-out rounds.
+"""Draft stopping from a log of rounds: fit a predictor, derive a problem, and replay its plans.
 
 The rounds of the log are split into three parts. The first part trains the predictor, and the
 second determines the distribution of its scores. Both parts determine the acceptance rate at each
@@ -49,7 +48,7 @@ class FittedStopping:
         Derived problem, with a single class of rounds and an acceptance rate for each position.
         Separate classes of easy and hard rounds would not improve the plan.
     predictor, bins
-        Trained predictor, and the bins that convert its probabilities into scores.
+        Trained predictor of rejections, and the bins that convert its probabilities into scores.
     false_accept, false_reject, area
         Accuracy of the predictor on the held-out rounds: the share of first rejections predicted as
         accepted, the share of accepted tokens predicted as rejected, and the area under the ROC
@@ -70,7 +69,7 @@ class FittedStopping:
     _outcomes: Ints = field(repr=False)
 
     def play(self, plan: DraftStoppingPlan) -> tuple[Ints, Floats]:
-        """Return the tokens and the duration of each held-out round under a plan.
+        """Return the number of tokens and the duration of each held-out round under a plan.
 
         Durations are in seconds. The replay is deterministic.
         """
@@ -83,8 +82,7 @@ class FittedStopping:
         return Estimate.ratio(*self.play(plan))
 
     def gain(self, plan: DraftStoppingPlan, rival: DraftStoppingPlan) -> tuple[float, float, float]:
-        """Return the relative gain in speed of a plan over a rival, with its 95 % confidence
-        limits.
+        """Return the relative gain in speed of a plan over a rival, with 95 % confidence limits.
 
         The two plans are replayed on the same held-out rounds, and the limits use the paired
         rounds.
@@ -123,7 +121,7 @@ def fit_stopping(
         Duration of drafting one token, and duration of the rest of a round, both in seconds. The
         duration of the rest is a number, or a sequence of numbers by draft length, starting at 0.
     max_draft_tokens
-        Maximum draft length L. By default, the median draft length of the rounds in the log.
+        Maximum draft length L. The default is the median draft length of the rounds in the log.
         Rounds with fewer drafted tokens are dropped.
     predictor
         Type of predictor: ``"logistic"``, ``"perceptron"`` or ``"trees"``.

@@ -1,4 +1,4 @@
-"""A reference formulation of draft stopping: a linear program over the histories of scores."""
+"""A reference formulation of draft stopping as a linear program over the histories of scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_HISTORIES = 20_000
 
 
 def formulate(problem: DraftStoppingProblem) -> Any:
-    """Return the program as a Pyomo model.
+    """Return the linear program as a Pyomo model.
 
     The variables are the number of rounds and, for each history of scores, the number of rounds
     that draft another token after the history. The total time is fixed at the duration of one round
@@ -71,7 +71,8 @@ def formulate(problem: DraftStoppingProblem) -> Any:
 def read(problem: DraftStoppingProblem, program: Any, value: Value) -> DraftStoppingPlan:
     """Return the plan that corresponds to a solution of the program.
 
-    The plan drafts another token after a history if more than half of the rounds do.
+    The plan drafts another token after a history if more than half of the rounds in the solution
+    do.
     """
     prepared = prepare(problem)
     half = 0.5 * value(program.rounds)

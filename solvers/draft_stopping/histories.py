@@ -30,16 +30,17 @@ def count_histories(bins: int, most: int) -> float:
 
 
 def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftStoppingPlan, float]:
-    """Return the best policy, and an upper bound on the tokens per unit of time of any policy.
+    """Return the best policy and an upper bound on the rate of any policy.
 
-    The unit of time is the duration of a round without drafts.
+    The rate is in tokens per unit of time, where the unit is the duration of a round without
+    drafts.
 
     Parameters
     ----------
     prepared
         Arrays of the problem.
     check
-        Function that is called between the steps and raises when the time is up.
+        Function that is called regularly and raises an exception when the time is up.
     """
     gains, masses = forwards(prepared, check)
     price = float(prepared.ratio(*prepared.windows(prepared.none_flagged)).max())
@@ -57,7 +58,7 @@ def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftSto
 def forwards(prepared: Prepared, check: Callable[[], None]) -> tuple[list[Floats], ...]:
     """Return the expected gain from another token and the probability mass of each history.
 
-    Both lists contain one array over the histories for each number of drafted tokens.
+    Each list contains one array for each number of drafted tokens, with one entry per history.
     """
     scores = prepared.scores
     alive, rejected = prepared.prior[None, :], np.zeros(1)
@@ -82,9 +83,11 @@ def _backwards(
     price: float,
     check: Callable[[], None],
 ) -> tuple[float, np.float64, np.float64, list[Flags]]:
-    """Return the best value at a price, and the histories after which the best policy drafts.
+    """Return the best decisions at a price by backward recursion.
 
-    The policy's E[accepted] and E[time] are returned as well.
+    The result is a tuple (value, accepted, time, goes): the value of the best policy, its
+    E[accepted] and E[time], and flags of the histories after which the policy drafts. The flags are
+    listed from the last token to the first.
     """
     goes: list[Flags] = []
     later = [np.zeros(len(gains[-1])) for _ in range(3)]
@@ -100,7 +103,7 @@ def _backwards(
 
 
 def automaton_of(prepared: Prepared, goes: list[Flags]) -> DraftStoppingPlan:
-    """Return the plan that drafts after the histories flagged in `goes`.
+    """Return the plan that drafts another token after the histories that are flagged in `goes`.
 
     `goes` contains one array of flags per token, from the last token to the first.
     """

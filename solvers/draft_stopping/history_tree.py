@@ -1,4 +1,4 @@
-"""The method `history-tree` for `draft-stopping`."""
+"""The method `history-tree` for `draft-stopping`, which enumerates the histories of scores."""
 
 from __future__ import annotations
 
@@ -26,16 +26,19 @@ class HistoryTree(DraftStoppingMethod):
     size_hint = "fewer score bins, or a smaller max_draft_tokens"
 
     def size_of(self, problem: DraftStoppingProblem) -> float:
-        """Return the number of histories."""
+        """Return the number of histories after which a token can be drafted."""
         return count_histories(problem.scores.bins, problem.max_draft_tokens)
 
     def bytes_needed(self, problem: DraftStoppingProblem) -> dict[str, float]:
-        """Return the required memory, which includes the masses after a round's last token."""
+        """Return the memory that is required, in bytes, by purpose.
+
+        The amount for the histories includes the masses after the last token of a round.
+        """
         wide = (16.0 + 12.0 * len(problem.rounds)) * problem.scores.bins
         return super().bytes_needed(problem) | {"histories of scores": wide * self.size_of(problem)}
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Compute the best decision after every history."""
+        """Compute the best decision after every history, and return the plan with a bound."""
         plan, most = best_policy(prepared, budget.check)
         budget.offer(plan)
         return Outcome(

@@ -19,9 +19,10 @@ class DraftStoppingMethod(Method):
     solves = DraftStoppingProblem
 
     def run(self, problem: DraftStoppingProblem, budget: Budget) -> Outcome:
-        """Offer the best fixed window and a bound, and then search.
+        """Record the best fixed window and an upper bound in the budget, and then search.
 
-        The bound is the rate of a device that observes the class of the round and rejections.
+        The bound is the best rate of a device that observes the class of the round and every
+        rejection.
         """
         prepared = prepare(problem)
         never = prepared.none_flagged
@@ -38,7 +39,7 @@ class DraftStoppingMethod(Method):
 
 
 def best_window(prepared: Prepared, flagged: Flags) -> tuple[int, float]:
-    """Return the best window of a rule that stops at flagged scores, and its rate.
+    """Return the best window of a rule that stops at flagged scores, and the rate of the rule.
 
     The rate is in tokens per duration of a round without drafts.
     """

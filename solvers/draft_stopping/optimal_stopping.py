@@ -1,4 +1,4 @@
-"""The method `optimal-stopping` for `draft-stopping`."""
+"""The method `optimal-stopping` for `draft-stopping`, which uses one mean acceptance rate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class OptimalStopping(DraftStoppingMethod):
-    """Find the best policy for independent acceptance at the mean rate, as in Eq. 7 of paper 1.
+    """Find the policy that is optimal if tokens are accepted independently at the mean rate, as in
+    Eq. 7 of paper 1.
 
     If some rounds are easy and others hard, long rounds are usually easy, so this rule stops long
     rounds too early.

@@ -1,11 +1,11 @@
 """Code shared by the methods for draft stopping: the arrays of a problem, the evaluation of rules
-without memory, plans as automata, and a bound.
+that stop at certain scores, plans as automata, and an upper bound on the rate.
 
 The unit of time is the duration of a round without drafts. In this unit, a round that drafts D
 tokens takes 1 + times[0] + ... + times[D - 1]. The time of a token is negative if drafting the
 token makes the round shorter.
 
-Dinkelbach's method finds the best ratio of means. At a given price, it maximises
+Dinkelbach's method finds the best ratio of means. At each price, it maximises
 E[accepted] - price E[time]. The ratio of the maximiser is the next price, and prices rise to the
 optimum.
 """
@@ -31,7 +31,7 @@ Flags = Truths
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """The arrays of a problem with C classes, B scores and up to L tokens per round.
+    """A draft-stopping problem as arrays, with C classes, B scores and up to L tokens per round.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Prepared:
     rates
         Acceptance rates by class and position, shape (C, L).
     scores
-        Distributions of the scores.
+        Distributions of the scores, given the outcome of a token.
     times
         Time that the token at each position adds to a round, relative to a round without drafts,
         shape (L,).
@@ -61,7 +61,7 @@ class Prepared:
 
     @property
     def none_flagged(self) -> Flags:
-        """Flags of a rule that does not stop at any score, shape (B,)."""
+        """Flags of a rule that does not stop at any score, all false, shape (B,)."""
         return np.zeros(self.scores.bins, np.bool_)
 
     @property
@@ -78,13 +78,14 @@ class Prepared:
 
     @property
     def mean_rate(self) -> float:
-        """Share of accepted tokens among the judged tokens in rounds of L tokens."""
+        """Ratio of accepted tokens to judged tokens in rounds of L tokens."""
         alive = self.prior @ np.cumprod(self.rates, axis=1)
         return float(alive.sum() / (1.0 + alive[:-1].sum()))
 
     def windows(self, flagged: Flags) -> tuple[Floats, Floats]:
-        """Return E[accepted] and E[time] of a rule that stops at flagged scores, for each window
-        0, 1, ..., L.
+        """Return E[accepted] and E[time] of a rule that stops at flagged scores.
+
+        Both arrays have one entry for each window 0, 1, ..., L.
         """
         on, on_rejected, on_after = (
             float(law[~flagged].sum())
@@ -107,7 +108,8 @@ class Prepared:
     def knowing_bound(self) -> float:
         """Return an upper bound on the rate of any policy, in tokens per second.
 
-        The bound is the rate of a device that observes the class of the round and rejections.
+        The bound is the best rate of a device that observes the class of the round and every
+        rejection.
         """
         price = 1.0
         rates = np.vstack([self.rates, np.zeros(self.most)])  # last row: a round with a rejection
@@ -132,7 +134,7 @@ def shortest_round(times: Floats) -> float:
 
 
 def prepare(problem: DraftStoppingProblem) -> Prepared:
-    """Return the arrays of a problem."""
+    """Convert a draft-stopping problem to arrays."""
     prior, seconds = problem.probabilities, problem.round_by_length
     return Prepared(
         prior[prior > 0.0] / prior.sum(),
@@ -151,22 +153,23 @@ def window_plan(window: int, flagged: Flags) -> DraftStoppingPlan:
 
 
 class Automaton:
-    """The nodes of a plan, built from the last token to the first. Equal nodes are stored only
-    once.
+    """The nodes of a plan, which is built from the last token to the first.
+
+    Nodes with the same successors are stored only once.
     """
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, ...], int] = {}
 
     def node(self, goes: tuple[int, ...]) -> int:
-        """Return the number of the node with the given successors, one per score.
+        """Return the number of the node with the successors `goes`, one per score.
 
         A new node is added if no node has these successors.
         """
         return self._numbers.setdefault(goes, len(self._numbers))
 
     def plan(self, start: int) -> DraftStoppingPlan:
-        """Return the plan that starts at a given node.
+        """Return the plan that starts at the node `start`.
 
         The plan contains only reachable nodes, ordered from the first token to the last.
         """

@@ -1,7 +1,7 @@
-"""Replay a plan on recorded rounds.
+"""Replays of a plan on recorded rounds.
 
-The plan reads the recorded scores until it stops, and the accepted tokens up to that point are
-counted.
+The plan reads the recorded scores until it stops drafting. The accepted tokens among those drafted
+up to that point are counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def seconds_of(problem: DraftStoppingProblem, drafted: Ints) -> Floats:
 
 
 def replay(plan: DraftStoppingPlan, scores: Ints, outcomes: Ints, sizes: Ints) -> tuple[Ints, Ints]:
-    """Return the number of accepted and of drafted tokens in each round.
+    """Return the numbers of accepted and drafted tokens in each round.
 
     The replay is deterministic.
 
@@ -30,7 +30,8 @@ def replay(plan: DraftStoppingPlan, scores: Ints, outcomes: Ints, sizes: Ints) -
     scores, outcomes
         Score bin and outcome of every recorded token, ordered by round and position.
     sizes
-        Number of recorded tokens in each round. Drafting ends when they are used up.
+        Number of recorded tokens in each round. Drafting ends after the last recorded token at the
+        latest.
     """
     starts = np.cumsum(sizes) - sizes
     node, alive = np.full(len(sizes), plan.start), np.ones(len(sizes), np.bool_)

@@ -25,7 +25,7 @@ class StoppingSimulation(Simulation):
     Parameters
     ----------
     problem_sha256
-        Digest of the problem.
+        SHA-256 digest of the problem.
     """
 
     kind = DraftStoppingProblem.kind
@@ -40,17 +40,17 @@ def simulate(
     replications: int = 100_000,
     callback: Tell | None = None,
 ) -> StoppingSimulation:
-    """Simulate a plan.
+    """Simulate random rounds under a plan.
 
     Parameters
     ----------
     problem
-        Classes of rounds, scores and costs.
+        Problem that defines the classes of rounds, the scores and the costs.
     plan
         A feasible plan.
     seed
         Seed of the random numbers. Plans that are simulated with the same seed share the classes of
-        rounds and the random draws, so differences between them are paired.
+        rounds and the random draws, so differences between plans are paired.
     replications
         Number of rounds, at least 2.
     callback
@@ -87,7 +87,7 @@ def simulate(
 def _play(
     problem: DraftStoppingProblem, plan: DraftStoppingPlan, count: int, rng: np.random.Generator
 ) -> tuple[Ints, Ints]:
-    """Return the number of accepted and of drafted tokens in each of `count` random rounds."""
+    """Return the numbers of accepted and drafted tokens in each of `count` random rounds."""
     scores = problem.scores
     laws = [
         np.cumsum(law) / law.sum()

@@ -1,7 +1,7 @@
 """Optimal policies based on the belief that no token of the round has been rejected so far.
 
 The acceptance rate may depend on the position of a token. The value of drafting is a piecewise
-linear function of the belief, and the pieces of this function become the nodes of a plan.
+linear function of the belief. The linear pieces of this function become the nodes of a plan.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from specopt.solvers.draft_stopping.prepare import Automaton, shortest_round
 from specopt.solvers.drafting.pieces import CLOSE, WORTHLESS, Pieces, beliefs_after, solve_pieces
 
 REFINEMENTS = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
-"""Maximum loss of value, in tokens per round, at which each successive solve may drop a piece.
+"""Tolerances of the successive solves, in tokens per round.
 
-Smaller losses improve the plan and the bound, but enlarge the plan.
+A solve may drop a linear piece of a value function if the loss of value is below its tolerance.
+Smaller tolerances improve the plan and the bound, but enlarge the plan.
 """
 
 
@@ -32,12 +33,11 @@ def best_stopping(
     price: float = 1.0,
     worthless: float = WORTHLESS,
 ) -> tuple[DraftStoppingPlan | None, float, float]:
-    """Return the policy with the best ratio (1 + E[accepted]) / (1 + E[time]).
+    """Return a tuple (policy, ratio, bound) for the policy with the best ratio.
 
-    Also return this ratio, and an upper bound on the ratio of any policy.
-
-    This is Dinkelbach's method: the ratio of the best policy at a price is the next price. The
-    policy is None if it has more nodes than a plan may have.
+    The ratio of a policy is (1 + E[accepted]) / (1 + E[time]), and the bound is an upper bound on
+    the ratio of any policy. This is Dinkelbach's method: the ratio of the best policy at a price is
+    the next price. The policy is None if it has more nodes than a plan may have.
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ def best_stopping(
     times
         Time that the token at each position adds, relative to a round without drafts, shape (L,).
     check
-        Function that is called regularly and raises when the time is up.
+        Function that is called regularly and raises an exception when the time is up.
     price
         Initial price, which must be the ratio of some policy. Drafting nothing has ratio 1.
     worthless
-        Loss of value, in tokens per round, up to which a piece may be dropped if there are many
-        pieces.
+        Loss of value, in tokens per round, up to which a linear piece of a value function may be
+        dropped if there are many pieces.
     """
     while True:
         values, lost = solve_pieces(rates, scores, times, price, worthless, check)

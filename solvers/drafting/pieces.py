@@ -1,18 +1,21 @@
-"""The exact value of continuing to draft, as a convex piecewise linear function of the belief.
+"""Exact value functions for drafting, which are convex and piecewise linear in the belief.
 
-The belief pi is the probability that all tokens so far are accepted, given all scores read. For a
-fixed price of time, the value depends on the past only through pi. The next token adds the belief
-after that token to E[accepted]. A backward recursion on (position, belief) is therefore exact, even
-if acceptance differs between positions.
+The belief pi is the probability that all draft tokens so far will be accepted, given the scores
+observed so far. For a fixed price of time, the value depends on the past only through pi. Drafting
+one more token increases the expected number of accepted tokens by the belief after that token. A
+backward recursion on (position, belief) is therefore exact, even if the acceptance rate differs
+between positions.
 
-Each plan has a value without a rejection so far and a value after a rejection, and is linear in the
-belief between the two. The value of continuing is the maximum over all plans, computed without a
-grid. In general this value is not positive at belief 0. Otherwise, a plan that reads no score
-shortens rounds at belief 0, and so at every belief, and no round stops. Hence the policy is fully
-described by one threshold per position. Each linear piece is a node of the policy.
+A plan prescribes how to continue drafting. Its value is linear in the belief: it interpolates
+between the plan's value after a rejection (belief 0) and its value without a rejection (belief 1).
+The value of continuing is the maximum over all plans, computed without a grid. In general, this
+value is not positive at belief 0. Otherwise, continuing would pay off at every belief, and no round
+would ever stop. Hence the policy is fully described by one threshold per position. Each linear
+piece of the value function corresponds to one plan.
 
-If the number of pieces becomes large, plans of negligible value are dropped. The remaining function
-is still the value of a feasible policy, and the sum of the losses is the optimality gap.
+If the number of pieces becomes large, plans that improve the value only negligibly are dropped. The
+remaining function is still the value of a feasible policy, and the sum of the losses bounds the
+optimality gap.
 """
 
 from __future__ import annotations
@@ -26,22 +29,26 @@ from specopt.models.drafting import Scores
 from specopt.models.fields import Floats, Ints
 
 EXACT_PIECES = 256
-"""Number of pieces up to which no plan is dropped."""
+"""Number of pieces of a value function up to which no plan is dropped."""
 
 WORTHLESS = 1e-7
-"""Minimum gain of a plan, in tokens per round, for the plan to be kept if there are many pieces."""
+"""Gain, in tokens per round, at or below which a plan is dropped if a value function has many
+pieces.
+"""
 
 CLOSE = 1e-13
-"""Relative increase of a price below which the increase is attributed to rounding."""
+"""Largest relative increase of a price that is attributed to rounding errors."""
 
 MAX_ENTRIES = 2_000_000
-"""Number of pieces times scores beyond which plans are dropped whatever their value, to bound the
-memory use.
+"""Limit on the number of pieces times the number of scores, which bounds the memory use. Above this
+limit, plans are dropped even if their gain is not negligible.
 """
 
 
 def beliefs_after(scores: Scores, score: int, rate: float, beliefs: Floats) -> Floats:
-    """Return the beliefs after one more token with the given score."""
+    """Return the beliefs after one more token, updated by Bayes' rule with the score that was
+    observed.
+    """
     good = (rate * scores.accepted[score]) * beliefs
     bad = ((1.0 - rate) * scores.first_rejection[score]) * beliefs + scores.after[score] * (
         1.0 - beliefs
@@ -54,10 +61,11 @@ def beliefs_after(scores: Scores, score: int, rate: float, beliefs: Floats) -> F
 class Pieces:
     """A convex piecewise linear function of the belief on [0, 1].
 
-    Piece i starts at the belief `starts[i]` and contains the belief `inside[i]`. If no token has
-    been rejected so far, the plan of piece i accepts `accepted[i]` more tokens in expectation and
-    takes the time `time[i]`. After a rejection, the plan accepts no more tokens and takes the time
-    `time_after[i]`. The first piece of a value function represents stopping.
+    Piece i starts at the belief `starts[i]` and contains the belief `inside[i]`. Its plan has an
+    expected duration of `time[i]` if no token has been rejected so far, and of `time_after[i]`
+    after a rejection. In the first case, the expected number of additional accepted tokens is
+    `accepted[i]`, and in the second case no more tokens are accepted. The first piece of a value
+    function represents stopping.
     """
 
     starts: Floats
@@ -70,7 +78,7 @@ class Pieces:
         return Pieces(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
 
     def at(self, beliefs: Floats) -> Ints:
-        """Return the index of the piece that contains each belief."""
+        """Return the index of the piece that contains each of the given beliefs."""
         return np.asarray(np.searchsorted(self.starts, beliefs, side="right") - 1, np.int64)
 
 
@@ -85,12 +93,14 @@ def solve_pieces(
     worthless: float,
     check: Callable[[], None],
 ) -> tuple[list[Pieces], float]:
-    """Return the value functions before each token and after the last one, and the total loss.
+    """Solve the backward recursion. Return the value functions before each token and after the last
+    token, and the total loss from dropped plans.
 
     `rates` and `times` have shape (L,). They contain the acceptance rate and the duration of the
-    token at each position; the unit of time is a round without drafts. `price` is the price of this
-    unit in accepted tokens. If there are many pieces, a plan is kept only if it gains more than
-    `worthless` tokens per round. `check` raises an exception if the time limit is exceeded.
+    token at each position, where the unit of time is the duration of a round without drafts.
+    `price` is the price of this unit in accepted tokens. If there are many pieces, a plan is kept
+    only if it gains more than `worthless` tokens per round. `check` raises an exception if the time
+    limit is exceeded.
     """
     values, lost = [_STOP], 0.0
     for rate, time in zip(rates.tolist()[::-1], times.tolist()[::-1], strict=True):
@@ -105,9 +115,10 @@ def solve_pieces(
 def _go_on(
     rate: float, time: float, scores: Scores, value: Pieces, check: Callable[[], None]
 ) -> Pieces:
-    """Return the pieces for drafting one token and then following `value`.
+    """Return the pieces of the value of drafting one more token and then following the value
+    function `value`.
 
-    The price of the token's time is not subtracted.
+    The cost of the token's time is not subtracted.
     """
     u, v, w = rate * scores.accepted, (1.0 - rate) * scores.first_rejection, scores.after
     knots = value.starts[1:]
@@ -129,7 +140,11 @@ def _go_on(
 
 
 def _or_stop(going: Pieces, price: float) -> Pieces:
-    """Return the value of the better choice: stop below a threshold belief, continue above it."""
+    """Return the value function of the optimal choice between stopping and continuing.
+
+    It is optimal to stop below a threshold belief and to continue above it. `going` contains the
+    pieces of the value of continuing, and `price` is the price of time.
+    """
     ends = np.append(going.starts[1:], 1.0)
     at_zero = -price * going.time_after
     slope = going.accepted - price * going.time - at_zero
@@ -153,11 +168,12 @@ def _or_stop(going: Pieces, price: float) -> Pieces:
 def _without_worthless(
     value: Pieces, price: float, worthless: float, most: int, check: Callable[[], None]
 ) -> tuple[Pieces, float]:
-    """Drop pieces of negligible value while there are more than `EXACT_PIECES`.
+    """Drop pieces whose contribution is negligible, as long as there are more than `EXACT_PIECES`
+    pieces.
 
-    Each pass considers every second piece and drops those that lose at most `worthless`. If no such
-    piece exists and the number of pieces exceeds `most`, the threshold `worthless` is raised.
-    Return the remaining pieces and an upper bound on the loss at any belief.
+    Each pass considers every second piece and drops those whose loss is at most `worthless`. If
+    there is no such piece and the number of pieces exceeds `most`, the threshold `worthless` is
+    raised. Return the remaining pieces and an upper bound on the loss at any belief.
     """
     lost = 0.0
     while len(value.starts) > EXACT_PIECES:

@@ -1,9 +1,9 @@
-"""Rejection predictors trained on logged tokens: logistic regression, a small perceptron or boosted
-trees.
+"""Rejection predictors that are trained on logged tokens. Each is a logistic regression, a small
+multilayer perceptron or a set of gradient-boosted trees.
 
 The predictors are trained on accepted tokens and first rejections only, because the verifier does
 not judge the tokens after a first rejection (paper 2, App. B). Their quality is measured by the
-resulting token speed (`draft-stopping`).
+token throughput that they achieve in a `draft-stopping` problem.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class RejectionPredictor:
     model: Any = field(repr=False)
 
     def probability(self, features: Any) -> Floats:
-        """Return the probability that each token is accepted.
+        """Predict the acceptance probability of each token. The rows of `features` contain the
+        features of the tokens.
 
         Raises
         ------
@@ -57,7 +58,8 @@ class RejectionPredictor:
 
     @property
     def coefficients(self) -> dict[str, float] | None:
-        """Coefficients of the log-odds of acceptance, for features that are not standardized.
+        """Intercept and coefficients of the log-odds of acceptance, in terms of the original,
+        unstandardized features.
 
         None unless the predictor is a logistic regression.
         """
@@ -70,7 +72,7 @@ class RejectionPredictor:
 
 
 def fit_predictor(log: DraftLog, kind: Kind = "logistic", *, seed: int = 0) -> RejectionPredictor:
-    """Train a predictor on the judged tokens of a log.
+    """Train a predictor on the logged tokens that the verifier judged.
 
     Parameters
     ----------
@@ -85,7 +87,7 @@ def fit_predictor(log: DraftLog, kind: Kind = "logistic", *, seed: int = 0) -> R
     Raises
     ------
     InvalidInput
-        If the kind is unknown or an outcome is missing.
+        If the kind is unknown, or if the log lacks accepted tokens or first rejections.
     MissingDependency
         If scikit-learn is not installed.
     """
@@ -103,7 +105,7 @@ def fit_predictor(log: DraftLog, kind: Kind = "logistic", *, seed: int = 0) -> R
 
 
 def check_outcomes(log: DraftLog) -> None:
-    """Raise `InvalidInput` if a log lacks accepted tokens or first rejections."""
+    """Raise `InvalidInput` if a log contains no accepted tokens or no first rejections."""
     for outcome, word in ((ACCEPTED, "accepted token"), (FIRST_REJECTION, "first rejection")):
         if not (log.outcomes == outcome).any():
             raise InvalidInput(f"outcomes: expected at least one {word}, got none")
@@ -149,21 +151,22 @@ def _untrained(kind: Kind, rows: int, seed: int) -> Any:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoreBins:
-    """Bins of predicted probabilities, and the distribution over the bins for each outcome.
+    """A binning of predicted probabilities, with the distribution over the bins for each outcome.
 
     Parameters
     ----------
     edges
         Probabilities that separate the bins, in increasing order.
     predictor
-        Estimated distribution over the bins for each outcome, as used by the policies.
+        Estimated distribution over the bins for each outcome, which policies use to update their
+        beliefs.
     """
 
     edges: Floats
     predictor: Scores
 
     def of(self, probability: Any) -> Ints:
-        """Return the bin that contains each probability."""
+        """Return the index of the bin that contains each probability."""
         found: Ints = np.searchsorted(self.edges, np.asarray(probability), side="right").astype(
             np.int64
         )
@@ -171,24 +174,27 @@ class ScoreBins:
 
 
 def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -> ScoreBins:
-    """Estimate the distribution of a predictor's scores from tokens that were not used in training.
+    """Divide a predictor's scores into bins, and estimate their distribution from held-out tokens.
 
-    Half a token is added to every bin, so that no bin has probability 0. If the log contains no
-    tokens after a first rejection, their scores are assumed to be distributed as at the rejection.
+    A pseudocount of one half is added to every bin, which keeps all probabilities positive. If the
+    log contains no tokens after a first rejection, their scores are assumed to have the same
+    distribution as the scores at a first rejection.
 
     Parameters
     ----------
     predictor
         Trained predictor.
     log
-        Held-out tokens.
+        Logged tokens that were not used in training.
     bins
-        Maximum number of bins. All bins contain about the same number of judged tokens.
+        Maximum number of bins. All bins contain about the same number of tokens that the verifier
+        judged.
 
     Raises
     ------
     InvalidInput
-        If the log lacks an outcome, or `bins` is not an integer above 1.
+        If the log lacks accepted tokens or first rejections, or if `bins` is not an integer above
+        1.
     """
     bins = integer("bins", bins, 2, MAX_TOKENS)
     check_outcomes(log)

@@ -1,4 +1,7 @@
-"""Methods for `fair-goodput` (paper 5): long-run rates of clients that share one verifier."""
+"""Solution methods for `fair-goodput` problems (paper 5).
+
+The problems ask for fair long-run rates of clients that share one verifier.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,10 @@ from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
 
 @dataclass(frozen=True)
 class AutoGoodput(Auto):
-    """The default method: `dual` for rates per round, and the best single round or a mixture of
-    rounds for rates per second.
+    """The default method.
+
+    For rates per round, it runs `dual`. For rates per second, it finds the best single round or the
+    best mixture of rounds.
     """
 
     solves = FairGoodputProblem
@@ -29,7 +34,7 @@ class AutoGoodput(Auto):
     def repaired(
         self, problem: FairGoodputProblem, plan: FairGoodputPlan
     ) -> FairGoodputPlan | None:
-        """Return the schedule with its rates recomputed for this problem.
+        """Return the plan's schedule with its rates recomputed for this problem.
 
         Return None if the number of clients differs.
         """

@@ -1,4 +1,4 @@
-"""Baselines for `fair-goodput`, which depend only on the budget."""
+"""Baselines for `fair-goodput`, which ignore the acceptance rates of the clients."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Random(FairGoodputMethod):
     takes = (NO_MIN_RATES,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Draw allocations; tokens beyond a client's cap are lost."""
+        """Draw a random allocation for each round. Tokens beyond a client's cap are lost."""
         draw = np.random.default_rng(budget.seed)
         even = np.full(problem.clients, 1.0 / problem.clients)
         drafts: list[Ints] = []

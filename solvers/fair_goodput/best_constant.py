@@ -1,4 +1,4 @@
-"""The best constant allocation, as a reference for mixtures of rounds."""
+"""The method `best-constant` for `fair-goodput`, a reference for mixtures of different rounds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class BestConstant(FairGoodputMethod):
-    """Use the best allocation that is the same in every round."""
+    """Use the same allocation in every round, and choose the best such allocation."""
 
     name = "best-constant"
     source = "own; greedy on the utility's gains, per second under every end of drafting"
@@ -31,9 +31,10 @@ class BestConstant(FairGoodputMethod):
     takes = (NO_MIN_RATES, drafts_at_most(1_000_000))
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Find the allocation by a greedy algorithm.
+        """Find the best constant allocation by a greedy algorithm.
 
-        The result is optimal because the gains of a client's tokens decrease.
+        The result is optimal because each additional token of a client gains no more than the one
+        before.
         """
         offer_first_plan(problem, budget)
         if problem.per == "second":
@@ -48,15 +49,15 @@ class BestConstant(FairGoodputMethod):
 def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
     """Return the integer allocation with the largest utility per round.
 
-    The allocation contains all tokens whose gain in utility exceeds a level, which is found by
-    bisection. The tokens above the level fit within the budget, but together with the tokens at the
-    level they do not. Tokens at the level are assigned in order of clients.
+    The allocation contains all tokens whose gain in utility exceeds a threshold, which is found by
+    bisection. These tokens fit within the budget, but not together with all tokens whose gain
+    equals the threshold. The latter are assigned to clients in order until the budget is used up.
     """
     rates, weight = problem.acceptance_rates, problem.weight
     most = problem.max_tokens.astype(np.float64)
 
     def above(level: float) -> Ints:
-        """Return the number of tokens of each client whose gain exceeds a level."""
+        """Return the number of tokens of each client whose gain exceeds `level`."""
         return largest_where(
             lambda tokens: weight * token_gain(rates, tokens, problem.fairness) > level, most
         ).astype(np.int64)

@@ -1,11 +1,14 @@
-"""The fair optimum per second: mix rounds, and add the most valuable round at the prices of the
-current mixture.
+"""The method `column-generation` for `fair-goodput`, which finds the fair optimum per second.
+
+The method optimises a mixture of known rounds, and then adds the round with the largest value at
+the prices of the mixture.
 
 The possible long-run rates per second are mixtures, by shares of time, of the rates mu(k) / T(k) of
-each allocation k while it runs. At rates x, the slope of the common rate defines a price for every
-client. A round with a larger value than x at these prices improves the mixture, and the largest
-value of a round bounds all mixtures (`specopt.solvers.fair_goodput.common_rate`). The best round is
-found exactly (`specopt.solvers.fair_goodput.rounds`), so the proof is also exact.
+each allocation k while it runs. At rates x, the gradient of the logarithm of the common rate
+defines a price for every client. A round with a larger value than x at these prices improves the
+mixture. The largest value of any round bounds the common rate of all mixtures
+(`specopt.solvers.fair_goodput.common_rate`). The best round is found exactly
+(`specopt.solvers.fair_goodput.rounds`), so the proof is also exact.
 """
 
 from __future__ import annotations
@@ -36,17 +39,21 @@ from specopt.solvers.fair_goodput.tokens_per_round import fair_per_round
 from specopt.solvers.method import Outcome
 
 PROVEN = 2e-10
-"""Gap of the common rate at which the search ends; plans within 1e-9 count as optimal."""
+"""Relative gap of the common rate at which the search ends.
+
+Plans within 1e-9 of the optimum count as optimal.
+"""
 
 MAX_EXTRA = 1e6
-"""Largest multiplier of a minimum rate, relative to the rate."""
+"""Maximum product of a minimum rate and its multiplier."""
 
 DROPPED = 1e-11
-"""Share below which a round is left out of the plan."""
+"""Share of a mixture below which a round is left out of the plan."""
 
 SHORT = 100
-"""Maximum number of entries in the optimum per round for which its rounds are added to the first
-mixture.
+"""Maximum number of schedule entries for which the optimum per round provides initial rounds.
+
+If its schedule is longer, its rounds are not added to the first mixture.
 """
 
 TURNS = 10_000
@@ -71,8 +78,9 @@ class ColumnGeneration(FairGoodputMethod):
     takes = (PER_SECOND,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Optimise the mixture and add the best round at its prices, until no round has a larger
-        value than the mixture.
+        """Alternately optimise the mixture and add the best round at its prices.
+
+        The search ends when no round has a larger value than the mixture.
         """
         offer_first_plan(problem, budget)
         search = Search(problem, budget)
@@ -89,7 +97,7 @@ class ColumnGeneration(FairGoodputMethod):
 
 
 class Search:
-    """Column generation: the rounds so far, the best mixture, and the best bound."""
+    """State of a column generation: the known rounds, the best mixture, and the best bound."""
 
     def __init__(self, problem: FairGoodputProblem, budget: Budget) -> None:
         self.problem, self.budget = problem, budget
@@ -109,7 +117,7 @@ class Search:
             self.add(allocation)
 
     def run(self) -> Outcome:
-        """Return the best mixture with its proof."""
+        """Run the search and return the best mixture with its upper bound."""
         problem, budget = self.problem, self.budget
         if len(self.due):
             self.reach_least()
@@ -130,10 +138,11 @@ class Search:
                 return self.outcome()
 
     def is_one_round(self) -> bool:
-        """Return whether a single round is proven optimal, which needs no mixture.
+        """Return whether a single round is proven optimal, so that no mixture is needed.
 
-        The search starts at the best round so far and moves to the best round at its prices, as
-        long as this increases the common rate.
+        The search starts with the known round that has the largest common rate. It adds the round
+        with the largest value at the prices of the current round, and continues with the better of
+        the two rounds as long as the common rate increases.
         """
         logs = [self.problem.log_common_rate(rates) for rates in self.rates]
         best = int(np.argmax(logs))
@@ -147,9 +156,11 @@ class Search:
                 return False
 
     def is_proven(self, shares: Floats, extra: Floats) -> bool:
-        """Offer a mixture, and return whether it is proven optimal.
+        """Record a mixture, and return whether the best mixture so far is proven optimal.
 
-        The best round at the mixture's dual prices, including those of the minimum rates, is added.
+        `shares` contains the mixture's share of each known round, and `extra` the multipliers of
+        the minimum rates. The round with the largest value at the resulting prices is added to the
+        known rounds. A mixture counts as optimal if the relative gap of its common rate is small.
         """
         problem, budget = self.problem, self.budget
         used = np.flatnonzero(shares)
@@ -170,8 +181,8 @@ class Search:
     def best_round(self, prices: Floats, extra: Floats) -> tuple[float, Ints]:
         """Return the largest value of a round, and an allocation with this value.
 
-        `prices` are the prices of the clients' rates, and `extra` contains the additional prices of
-        the rates beyond the minimum rates.
+        `prices` are the prices of the clients' rates. `extra` contains the multipliers of the
+        minimum rates, which are additional prices of the rates beyond the minimum rates.
         """
         # any multipliers prove a bound; with very large ones the bound has no digits
         prices, extra = prices.copy(), np.minimum(extra, MAX_EXTRA / self.least)
@@ -180,7 +191,7 @@ class Search:
         return worth - float(extra @ self.least), allocation
 
     def outcome(self) -> Outcome:
-        """Return the best mixture and the bound."""
+        """Return the best mixture, the upper bound and statistics of the search."""
         stats = {
             "mixtures": self.mixtures,
             "rounds": len(self.allocations),
@@ -190,12 +201,12 @@ class Search:
         return admitted(self.problem, Outcome(plan=self.best, bound=bound, stats=stats))
 
     def add_all(self, plan: FairGoodputPlan) -> None:
-        """Add all rounds of a plan."""
+        """Add all rounds of a plan's schedule to the known rounds."""
         for _, allocation in plan.schedule.allocations():
             self.add(allocation)
 
     def add(self, allocation: Ints) -> bool:
-        """Add a round, and return whether it is new."""
+        """Add a round to the known rounds, and return whether it is new."""
         key = allocation.tobytes()
         if key in self.known:
             return False
@@ -206,11 +217,11 @@ class Search:
         return True
 
     def spare_of(self, allocation: Ints) -> Floats:
-        """Return the amounts by which a round's rates exceed the minimum rates, for clients that
-        have a minimum rate.
+        """Return the amounts by which a round's rates exceed the minimum rates.
 
-        The server's own token and the first draft are subtracted from the minimum rate. Adding them
-        to the other tokens would lose the significant digits of those tokens at low acceptance.
+        Only clients that have a minimum rate are included. The server's own token and the first
+        draft are subtracted from the minimum rate. Adding them to the other tokens would lose the
+        significant digits of those tokens at low acceptance.
         """
         problem, drafts = self.problem, allocation[self.due].astype(np.float64)
         seconds = problem.round_seconds(allocation) if problem.per == "second" else 1.0
@@ -219,8 +230,10 @@ class Search:
         return np.asarray((a * gain_of(a, drafts - 1.0) - lacking) / seconds, np.float64)
 
     def beyond(self, *, finely: bool) -> tuple[Floats, Floats]:
-        """Return the scaled excess of the rounds' rates over the minimum rates, and the unit by
-        which each row is scaled.
+        """Return how much each known round exceeds the minimum rates, in scaled units.
+
+        The result is a tuple (excess, units). Each row of `excess` belongs to one minimum rate and
+        is divided by the unit of the row.
 
         With these units, a solver's tolerance is relative to the change caused by drafts, not to
         the rates. A fine unit is the largest excess of any round over the minimum rate. Shortfalls

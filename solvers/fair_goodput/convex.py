@@ -1,10 +1,9 @@
-"""A reference formulation of the problem per round: a convex program, stated in CVXPY and solved by
-Clarabel.
+"""A reference formulation of the per-round problem in CVXPY, solved by Clarabel.
 
-Maximise U(x) subject to sum s_i <= C, s within its limits, and x_i below every line through two
-neighbouring points of mu_i. Lines beyond some number of draft tokens are left out, and are added if
-a solution comes close to them. Leaving out lines can only relax the program, so its price per token
-bounds all plans.
+The convex program is to maximise U(x) subject to sum s_i <= C, s within its limits, and x_i below
+every line through two neighbouring points of mu_i. Lines beyond some number of draft tokens are
+left out at first, and are added if a solution comes close to them. Leaving out lines only relaxes
+the program. Its price per token therefore yields an upper bound on the utility of all plans.
 """
 
 from __future__ import annotations
@@ -36,28 +35,34 @@ from specopt.solvers.solver_status import termination_of
 BYTES_PER_LINE = 1300.0
 
 FIRST_LINES = 8
-"""Initial number of lines per client, unless four times an even share of the budget is larger."""
+"""Initial number of lines per client, unless four times an even share of the budget is larger.
+
+A client has at most as many lines as its cap allows draft tokens.
+"""
 
 CLARABEL_DEFAULT = 1e-8
 
 MIN_RATE = 1.0
-"""Tokens per round that every client receives: the server's own token."""
+"""Minimum goodput of every client in tokens per round, which is the server's own token."""
 
 NEAR_1 = 0.09
-"""Distance between the fairness g and 1 below which the problem is solved through logarithms,
-because x^(1-g) is too nearly constant for Clarabel's tolerances.
+"""Limit on |g - 1| below which problems with fairness g are solved through logarithms.
+
+In this range, x^(1-g) is too nearly constant for Clarabel's tolerances.
 """
 
 
 @dataclass(frozen=True)
 class Convex(FairGoodputMethod):
-    """The readable reference, with interpolations as linear constraints and utilities as cones.
+    """Solve a readable reference formulation in CVXPY with Clarabel.
+
+    Linear constraints represent the interpolated goodput, and cones represent the utility.
 
     Parameters
     ----------
     accuracy
-        Tolerance passed to Clarabel, for the gap and feasibility. If Clarabel fails, its default,
-        1e-8, is tried next.
+        Tolerance passed to Clarabel for the duality gap and for feasibility. If Clarabel fails, it
+        is run again with its default tolerance, 1e-8.
     """
 
     accuracy: Positive = 1e-11
@@ -72,13 +77,13 @@ class Convex(FairGoodputMethod):
     tolerance = 1e-6
 
     def bytes_needed(self, problem: FairGoodputProblem) -> dict[str, float]:
-        """Return the memory needed, including the program, in bytes."""
+        """Return the required memory in bytes, including the memory for the program."""
         return super().bytes_needed(problem) | {
             "budget_tokens": BYTES_PER_LINE * float(_first_lines(problem).sum())
         }
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Solve the program and add lines, until no client comes close to its last line."""
+        """Solve the program, adding lines until no client comes close to its last line."""
         region = region_of(problem)
         offer_first_plan(problem, budget, region)
         cp = budget.load_library("cvxpy")
@@ -123,12 +128,13 @@ def solve_program(
     budget: Budget,
     accuracy: float,
 ) -> tuple[Floats | None, float, str]:
-    """Return the mean draft tokens, the price per token and the solver's status.
+    """Return a tuple (tokens, price, status) for the program with the first `lines` lines.
 
-    The tokens are None if no solution was found. `lines` is the number of lines in each client's
+    The entries are the mean draft tokens, the price per token, and the solver's status. The tokens
+    are None if no solution was found. `lines` is the number of lines in each client's
     interpolation, and `accuracy` is the solver's tolerance.
 
-    At the optimum x, the slope of the common rate equals the slope of the sum of
+    At the optimum x, the gradient of the common rate is parallel to the gradient of the sum of
     w_i x_i^(1-g) log x_i with constant weights w_i x_i^(1-g). For g close to 1, the method
     therefore alternates between weights and rates. Each iteration multiplies the error by |1 - g|,
     because the best rates for logarithms change no more than the weights.
@@ -155,8 +161,9 @@ def solve_program(
 def constrained(
     cp: Any, problem: FairGoodputProblem, region: Region, lines: Ints
 ) -> tuple[Any, Any, list[Any]]:
-    """Return the draft tokens, the goodput, and their constraints, with the budget first.
+    """Return a tuple (s, x, constraints) of CVXPY objects.
 
+    The variables are the mean draft tokens s and the goodput x. The first constraint is the budget.
     The arguments have the same meaning as in `solve_program`.
     """
     client = np.repeat(np.arange(problem.clients), np.maximum(1, lines))
@@ -178,10 +185,11 @@ def constrained(
 
 
 def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float) -> str:
-    """Solve a program within the allowed accuracy and time, and return the solver's status.
+    """Solve a program with Clarabel within the allowed time, and return the solver's status.
 
-    The status "optimal_inaccurate" is accepted, because the plan and its bound are computed from
-    the problem's data.
+    Clarabel is run again with shorter steps or a lower accuracy if it fails. The status
+    "optimal_inaccurate" is accepted, because the plan and its bound are computed from the problem's
+    data.
     """
     status = "solver_error"
     for tolerance, step in (
@@ -206,11 +214,10 @@ def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float) -> str:
 
 
 def utility(cp: Any, log_weights: Floats, g: float, x: Any) -> Any:
-    """Return the utility of rates, or an increasing function of the utility, as a CVXPY expression
-    without a unit.
+    """Return a CVXPY expression that increases with the utility of the rates `x`.
 
-    A steep utility is replaced by the logarithm of the common rate, because its own values are too
-    small for any tolerance.
+    The expression does not depend on the scale of the weights. A steep utility is replaced by the
+    logarithm of the common rate, because the values of the utility are too small for any tolerance.
     """
     w = np.exp(log_weights - log_weights.max())
     w /= w.sum()
@@ -224,7 +231,10 @@ def utility(cp: Any, log_weights: Floats, g: float, x: Any) -> Any:
 
 
 def repaired(region: Region, tokens: Floats, budget_tokens: float) -> Floats:
-    """Return mean draft tokens that satisfy all limits and are close to an inexact solution."""
+    """Return mean draft tokens that are close to an inexact solution and satisfy all limits.
+
+    If the solution leaves part of the budget unused, tokens are added within the limits.
+    """
     inside = np.clip(tokens, region.least, region.most)
     total = float(inside.sum())
     if total > budget_tokens:
@@ -239,12 +249,13 @@ def repaired(region: Region, tokens: Floats, budget_tokens: float) -> Floats:
 
 
 def price_bound(problem: FairGoodputProblem, region: Region, price: float) -> float:
-    """Return the sum over clients of max_s (w U(f(s)) - price s), plus price C: an upper bound on
-    all plans for any price >= 0.
+    """Return an upper bound on the utility of all plans, given any price >= 0 of a draft token.
 
-    The gains of a client decrease. Its best s therefore lies in the last segment whose gain at the
-    start exceeds the price. The best s is an end of this segment, a limit of s, or the point where
-    the slope of the utility equals the price.
+    The bound is the sum over clients of max_s (w U(f(s)) - price s), plus price C.
+
+    Each additional token of a client gains no more than the one before. Its best s thus lies in
+    the last segment whose gain at the start exceeds the price. The best s is an end of this
+    segment, a limit of s, or the point where the slope of the utility equals the price.
     """
     g, w, a = problem.fairness, problem.weight, problem.acceptance_rates
     lines = largest_where(
@@ -274,8 +285,9 @@ def _value(problem: FairGoodputProblem, price: float, tokens: Floats) -> Floats:
 
 
 def formulate(problem: FairGoodputProblem) -> Any:
-    """Return the program with all lines, as a CVXPY problem whose objective increases with the
-    utility.
+    """Return the convex program with the lines of all draft tokens, as a CVXPY problem.
+
+    Its objective is an increasing function of the utility.
 
     Raises
     ------

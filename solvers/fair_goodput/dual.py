@@ -1,5 +1,4 @@
-"""The optimum per round: a closed form per client at each price of a draft token, and one search
-over prices.
+"""The method `dual` for `fair-goodput`, which finds the optimum per round by a search over prices.
 
 The problem is to maximise sum w_i U(f_i(s_i)) subject to sum s_i <= C, over the region that
 `specopt.solvers.fair_goodput.region` describes. At a given price per token, every client's best s_i
@@ -29,8 +28,10 @@ from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
 from specopt.solvers.method import Outcome
 
 SMALLEST_PRICE = 1e-290
-"""Smallest price. If the largest weight is about 1, tokens of smaller value have no effect in
-floating-point arithmetic.
+"""Lower limit on the price of a token.
+
+If the largest weight is about 1, tokens of smaller value have no effect in floating-point
+arithmetic.
 """
 
 
@@ -46,7 +47,7 @@ class Dual(FairGoodputMethod):
     takes = (PER_ROUND,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Search for the price, then distribute the budget and mix integer allocations."""
+        """Find the optimal price, and build a schedule with the optimal mean allocation."""
         region = region_of(problem)
         if math.isfinite(budget.time_limit) or budget.callback is not None:
             offer_first_plan(problem, budget, region)
@@ -68,7 +69,7 @@ class Dual(FairGoodputMethod):
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """An optimal mean allocation and its proofs.
+    """An optimal mean allocation and its optimality gaps.
 
     Parameters
     ----------
@@ -77,10 +78,9 @@ class Optimum:
     price
         Price per token, which is the multiplier of the budget.
     gap
-        Duality gap at the price, an upper bound on the improvement by any other plan.
+        Duality gap at the price. No other plan improves the utility by more than this gap.
     linear_gap
-        Gap computed from the slope of the utility alone, which is at least
-        max grad U(x) . (y - x).
+        Frank-Wolfe gap, an upper bound on grad U(x) . (y - x) over all plans y.
     passes
         Number of prices tried.
     """
@@ -92,8 +92,9 @@ class Optimum:
     passes: int
 
     def bound(self, problem: FairGoodputProblem, goodput: Floats) -> float:
-        """Return an upper bound on the utility of all plans per round, given the allocation's
-        goodput.
+        """Return an upper bound on the utility of all plans per round.
+
+        `goodput` is the goodput of the allocation.
         """
         utility = problem.utility(goodput)
         spent = float((problem.weight * goodput ** (1.0 - problem.fairness)).sum())
@@ -113,7 +114,7 @@ def optimise(problem: FairGoodputProblem, region: Region, budget: Budget) -> Opt
 
 
 class Market:
-    """The clients' demand for tokens at a price, and the available tokens."""
+    """A market for draft tokens, with the clients' demand at a price and the tokens on offer."""
 
     def __init__(self, problem: FairGoodputProblem, region: Region, budget: Budget) -> None:
         self.budget, self.kernels = budget, budget.load("fair_goodput.dual")
@@ -137,14 +138,14 @@ class Market:
         self.passes = 0
 
     def excess(self, price: float) -> float:
-        """Set the demand at a price, and return its excess over the available tokens."""
+        """Set the clients' demand at a price, and return its excess over the available tokens."""
         self.budget.check()
         self.passes += 1
         found: float = self.kernels.demands(self.fairness, self.tokens, price, self.clients)
         return found
 
     def clear(self) -> Optimum:
-        """Find the price at which demand equals the available tokens."""
+        """Find the price at which demand equals the number of available tokens."""
         if self.highest <= SMALLEST_PRICE:
             self.excess(SMALLEST_PRICE)
             return self._proven(SMALLEST_PRICE)
@@ -179,8 +180,8 @@ class Market:
         return self._proven(high)
 
     def _meets(self, price: float, excess: float) -> bool:
-        """Return whether demand equals the available tokens up to rounding. A positive excess is
-        removed from the demand.
+        """Return whether demand equals the available tokens up to rounding. If so, a positive
+        excess is removed from the demand.
         """
         if abs(excess) > max(
             1e-15 * self.tokens, 1e-14 * self.worth / price if excess < 0.0 else 0.0
@@ -191,7 +192,7 @@ class Market:
         return True
 
     def _add(self, most: Floats, total: float) -> None:
-        """Change the total demand by a given amount, client by client.
+        """Change the total demand by `total`, client by client.
 
         `most` limits the change for each client.
         """
@@ -200,8 +201,12 @@ class Market:
         self.clients["s"] += math.copysign(1.0, total) * np.clip(abs(total) - before, 0.0, room)
 
     def _bracket(self) -> float | tuple[tuple[float, float], tuple[float, float]]:
-        """Return two prices with their excesses, one too low and one too high, or a single price
-        at which demand equals the available tokens.
+        """Return two prices that bracket the price at which demand equals the available tokens.
+
+        Each price is paired with its excess demand. The first price is too low, and the second is
+        too high. If demand equals the available tokens at a price that is tried, only that price is
+        returned. `SMALLEST_PRICE` alone is returned if demand does not exceed the available tokens
+        even at this price.
         """
         high, at_high = self.highest, min(0.0, float(self.clients["lo"].sum()) - self.tokens)
         price, factor = high / 4.0, 4.0

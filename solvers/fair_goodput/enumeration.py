@@ -1,8 +1,8 @@
-"""Brute force: the fairest mixture of all integer allocations, which define the region.
+"""The method `enumeration` for `fair-goodput`, which tries all integer allocations.
 
-The method assumes nothing about the region or about the rounds that are useful in a mixture,
-because each mixture is compared with every allocation. The other methods are tested against this
-method, for rates per round and per second.
+It finds the fairest mixture of allocations by brute force. The search makes no assumption about
+which rounds are useful in a mixture, because each mixture is compared with every allocation. The
+other methods are tested against this method, for rates per round and per second.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class Enumeration(FairGoodputMethod):
-    """Mix allocations, and search all allocations for one with a larger value than the mixture."""
+    """Optimise a mixture of allocations, and search all allocations for one that improves it."""
 
     name = "enumeration"
     exact = True
@@ -41,8 +41,9 @@ class Enumeration(FairGoodputMethod):
         return allocations(problem.max_tokens.tolist(), problem.budget_tokens, self.max_size)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Optimise the mixture and add the best allocation at its prices, until no allocation has a
-        larger value than the mixture.
+        """Alternately optimise the mixture and add the best allocation at its prices.
+
+        The search ends when no allocation has a larger value than the mixture.
         """
         offer_first_plan(problem, budget)
         return ExhaustiveSearch(problem, budget).run()
@@ -60,14 +61,17 @@ class ExhaustiveSearch(Search):
 
     @cached_property
     def spares(self) -> Floats:
-        """Excess of each allocation's rates over the minimum rates, one row per allocation.
+        """Amounts by which the rates of each allocation exceed the minimum rates.
 
-        See `spare_of`.
+        There is one row per allocation (see `spare_of`).
         """
         return np.array([self.spare_of(one) for one in self.table])
 
     def best_round(self, prices: Floats, extra: Floats) -> tuple[float, Ints]:
-        """Return the largest value of an allocation, and that allocation."""
+        """Return the largest value of an allocation at the prices `prices`, and that allocation.
+
+        The arguments have the same meaning as in `Search.best_round`.
+        """
         worth = self.columns @ prices
         if extra.any():
             worth += self.spares @ extra

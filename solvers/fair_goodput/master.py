@@ -1,10 +1,11 @@
-"""The fairest mixture of given rounds: a small concave program, solved by a primal-dual
-interior-point method.
+"""The fairest mixture of known rounds, computed by a primal-dual interior-point method.
 
-Maximise the common rate c(x) (`specopt.solvers.fair_goodput.common_rate`) of x = V theta over
-shares theta >= 0 with sum 1, subject to x >= r for clients with a minimum rate r. Let p be the
-slope of log c at x, e >= 0 extra prices of the minimum rates, and R = V - r 1'. Then p and e prove
-x optimal if no round has a value above 1, V' p + R' e <= 1.
+The mixture is the solution of a small concave program.
+
+The program is to maximise the common rate c(x) (`specopt.solvers.fair_goodput.common_rate`). Here,
+x = V theta for shares theta >= 0 with sum 1, subject to x >= r for clients with a minimum rate r.
+Let p be the gradient of log c at x, e >= 0 multipliers of the minimum rates, and R = V - r 1'. Then
+p and e prove x optimal if no round has a value above 1, V' p + R' e <= 1.
 
 A steep utility (fairness g > 1) has a well-behaved dual: maximise sum a_i p_i^(1-1/g) over these
 prices. Here a_i = w_i^(1/g), and the price p_i corresponds to the rate x_i = a_i p_i^(-1/g).
@@ -26,42 +27,46 @@ from specopt.models.fields import Floats
 from specopt.solvers.fair_goodput.common_rate import slope
 
 ROUNDING = 2e-15
-"""Error of the optimality conditions that rounding alone may cause, per unit of steepness, with a
-small margin.
+"""Error of the optimality conditions that may be due to rounding alone, per unit of steepness.
+
+The value includes a small margin.
 """
 
 ENOUGH = 1e-10
-"""Relative tolerance for a mixture. Another attempt is made if a round exceeds the value of the
-mixture, or a rate falls short of its minimum, by more than this.
+"""Relative tolerance for a mixture.
+
+The solve is repeated if a round exceeds the value of the mixture, or a rate falls short of its
+minimum, by more than this.
 """
 
 INSIDE = 0.995
-"""Longest step, as a share of the distance to the boundary."""
+"""Longest step, as a fraction of the distance to the boundary."""
 
 PATIENCE = 8
 """Number of steps without progress after which the search ends."""
 
 CURVED = 0.3
-"""Share of the gap that a step may leave as the error of its linear model."""
+"""Maximum error of a step's linear model, as a fraction of the gap."""
 
 WHOLE = 256
-"""Largest number of clients and rounds for which Newton's equations are solved directly. In
-larger problems, the equations of the clients are eliminated first. This is fast, but loses
-digits if rounds are nearly identical.
+"""Maximum problem size for which Newton's equations are solved directly.
+
+The size is the number of clients, minimum rates and rounds together. In larger problems, the
+equations of the clients are eliminated first. Elimination is fast, but loses digits if rounds are
+nearly identical.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """A mixture and its multipliers.
+    """A mixture of rounds and its dual multipliers.
 
     Parameters
     ----------
     shares
-        Share of each given round.
+        Share of each round.
     extra
-        Multipliers of the minimum-rate constraints, in units in which the mixture has value 1; zero
-        for clients without a minimum rate.
+        Multipliers of the minimum-rate constraints, in units in which the mixture has value 1.
     lack
         Final violation of the optimality conditions: the largest amount by which the value of a
         round exceeds that of the mixture, or the largest shortfall of a rate, in scaled units.
@@ -73,17 +78,17 @@ class Mixture:
 
 
 def fairest_mixture(rates: Floats, weights: Floats, fairness: float, spare: Floats) -> Mixture:
-    """Return the best mixture of rounds.
+    """Return the mixture of rounds with the largest utility.
 
     Parameters
     ----------
     rates
-        Rates with one row per client and one column per round; all positive.
+        Positive rates, with one row per client and one column per round.
     weights, fairness
-        Parameters of the utility.
+        Weights of the clients and fairness parameter of the utility.
     spare
-        Rates beyond the minimum rates, in any unit, with one row per minimum rate and one column
-        per round. Some mixture must reach all minimum rates.
+        Excess of the rates over the minimum rates, in any unit, with one row per minimum rate and
+        one column per round. Some mixture must reach all minimum rates.
     """
     if fairness == 0.0:
         return _largest_sum(rates, weights, spare)
@@ -102,10 +107,10 @@ def fairest_mixture(rates: Floats, weights: Floats, fairness: float, spare: Floa
 
 
 def best_shares(cost: Floats, rows: Floats, limits: Floats, *free: tuple[float, float]) -> Any:
-    """Return SciPy's solution of the linear program that minimises the cost of shares with sum 1.
+    """Return SciPy's solution of a linear program over shares that sum to 1.
 
-    The constraints are rows @ values <= limits. The values are the shares, followed by variables
-    with the bounds `free`.
+    The program minimises cost @ values subject to rows @ values <= limits. The values are the
+    shares, followed by variables with the bounds `free`.
     """
     from scipy.optimize import linprog
 
@@ -122,9 +127,10 @@ def best_shares(cost: Floats, rows: Floats, limits: Floats, *free: tuple[float, 
 
 
 def keep_least(rates: Floats, shares: Floats, spare: Floats) -> Floats:
-    """Return shares that reach every minimum rate exactly and are close to the given shares.
+    """Return shares that reach every minimum rate while the rates fall as little as possible.
 
-    If the given shares already reach every minimum rate, they are returned unchanged.
+    The largest fraction by which any rate falls is minimised. `shares` are returned unchanged if
+    they already reach every minimum rate, or if no such shares are found.
     """
     if (spare @ shares >= 0.0).all():
         return shares
@@ -142,7 +148,7 @@ def keep_least(rates: Floats, shares: Floats, spare: Floats) -> Floats:
 
 
 def _largest_sum(rates: Floats, weights: Floats, spare: Floats) -> Mixture:
-    """Return the best mixture for a weighted sum, by a linear program."""
+    """Return the mixture with the largest weighted sum of rates, computed by a linear program."""
     values = (weights / weights.max()) @ rates
     extra = np.zeros(len(spare))
     shares = (np.arange(len(values)) == int(values.argmax())).astype(np.float64)
@@ -167,19 +173,20 @@ def _checked(
     shares: Floats,
     extra: Floats,
 ) -> Mixture:
-    """Return a mixture that includes the error of its optimality conditions."""
+    """Return a mixture together with the violation of its optimality conditions."""
     worth = slope(rates @ shares, log_weights, fairness) @ rates + extra @ spare
     short = float((-spare @ shares).max(initial=0.0))
     return Mixture(shares, extra, max(float(worth.max()) - 1.0, short))
 
 
 class _Path:
-    """A run of the method, with a point inside the region that moves along the central path.
+    """One run of the interior-point method, whose iterates follow the central path.
 
-    Pairs of variables have the product mu on the path. The first pair is the shares theta and the
-    reduced costs z, by which the value of each round falls short of 1. The second pair is the
-    prices y = (p, e) and the slacks s: the excess of the rates over those that correspond to p, and
-    over the minimum rates. For g < 1 the prices p are the slope at V theta, which needs no slacks.
+    On the path, each pair of complementary variables has the same product mu. The first pair is the
+    shares theta and the reduced costs z, by which the value of each round falls short of 1. The
+    second pair is the prices y = (p, e) and the slacks s: the excess of the rates over those that
+    correspond to p, and over the minimum rates. For g < 1, the prices p are the gradient at V
+    theta, which needs no slacks.
     """
 
     def __init__(self, V: Floats, log_weights: Floats, fairness: float, spare: Floats) -> None:
@@ -205,25 +212,25 @@ class _Path:
         self.s[N:] = np.maximum(self.s[N:], float(self.theta @ self.z) / K / self.y[N:])
 
     def rates_at(self, p: Floats) -> Floats:
-        """Return the rates that correspond to given prices."""
+        """Return the rates x that correspond to the prices `p`, x_i = a_i p_i^(-1/g)."""
         return np.asarray(self.a * p ** (-1.0 / self.fairness), np.float64)
 
     def slope(self, x: Floats) -> Floats:
-        """Return the prices that correspond to given rates."""
+        """Return the gradient of the logarithm of the common rate at the rates `x`."""
         return slope(x, self.log_weights, self.fairness)
 
     @property
     def gap(self) -> float:
-        """Sum of the products of all pairs."""
+        """Complementarity gap, the sum of the products of all pairs of variables."""
         return float(self.theta @ self.z + self.y[self.first :] @ self.s[self.first :])
 
     def here(self, extra: Floats) -> Mixture:
-        """Return the current mixture, including the error of its optimality conditions."""
+        """Return the current mixture together with the violation of its optimality conditions."""
         shares = self.theta / self.theta.sum()
         return _checked(self.V, self.log_weights, self.fairness, self.spare, shares, extra)
 
     def follow(self, *, careful: bool) -> Mixture:
-        """Return the best mixture found along the path.
+        """Follow the central path, and return the best mixture found.
 
         A careful run uses short steps without a corrector.
         """
@@ -275,11 +282,11 @@ class _Path:
 
 
 Direction = tuple[Floats, Floats, Floats, Floats]
-"""Changes of theta, z, y and s."""
+"""Changes of theta, z, y and s in one step."""
 
 
 class _Newton:
-    """The factorised Newton equations at a point of the path."""
+    """The factorised Newton equations at the current point of the path."""
 
     def __init__(self, path: _Path) -> None:
         from scipy.linalg.lapack import dgetrf  # lu_factor calls it with more overhead than work
@@ -312,7 +319,7 @@ class _Newton:
         self.factors, self.pivots, _ = dgetrf(M)
 
     def solve(self, upper: Floats, lower: Floats) -> tuple[Floats, Floats]:
-        """Return the solution of the scaled equations."""
+        """Return the solution of the scaled Newton equations for the given right-hand sides."""
         from scipy.linalg.lapack import dgetrs
 
         if self.is_whole:
@@ -325,7 +332,7 @@ class _Newton:
         return first + self.straighten * float(root @ first) * root, second
 
     def direction(self, target: float | Floats, target_y: Floats) -> Direction:
-        """Return the changes that lead towards the given products of the pairs."""
+        """Return the Newton direction towards given products of the pairs of variables."""
         path, E, S, A = self.path, self.E, self.S, self.A
         theta, z, y, s, first = path.theta, path.z, path.y, path.s, path.first
         upper = self.lack_s.copy()
@@ -342,13 +349,13 @@ class _Newton:
         return d_theta, (target - z * d_theta) / theta - z, d_y, d_s
 
     def gap_after(self, t: float, d: Direction) -> float:
-        """Return the sum of the products of all pairs after a step of length t."""
+        """Return the complementarity gap after a step of length t in direction d."""
         path, first = self.path, self.path.first
         pairs = (path.theta + t * d[0]) @ (path.z + t * d[1])
         return float(pairs + (path.y + t * d[2])[first:] @ (path.s + t * d[3])[first:])
 
     def longest(self, d: Direction) -> float:
-        """Return the longest step, at most a full one, that keeps all pairs positive."""
+        """Return the length of the longest step, at most 1, that keeps all pairs positive."""
         path, first = self.path, self.path.first
         changes = np.concatenate((d[0], d[1], d[2][first:], d[3][first:]))
         values = np.concatenate((path.theta, path.z, path.y[first:], path.s[first:]))

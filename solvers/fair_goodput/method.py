@@ -1,4 +1,4 @@
-"""Base class and shared functions of the methods for `fair-goodput`, and the first plan."""
+"""The base class of the methods for `fair-goodput`, shared functions, and the initial plan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_MIN_RATES = Condition(
 
 
 def drafts_at_most(limit: int) -> Condition:
-    """Return the condition that limits the draft tokens of all clients if rates are per second."""
+    """Return a condition that limits the total number of draft tokens if rates are per second."""
 
     def drafts(method: Method, problem: FairGoodputProblem) -> int:
         return int(useful_drafts(problem).sum()) if problem.per == "second" else 0
@@ -30,7 +30,7 @@ def drafts_at_most(limit: int) -> Condition:
 
 @dataclass(frozen=True)
 class FairGoodputMethod(Method):
-    """Base of the methods for `fair-goodput`."""
+    """Base class of the methods for `fair-goodput`."""
 
     solves = FairGoodputProblem
     size_unit = "clients"
@@ -42,10 +42,10 @@ class FairGoodputMethod(Method):
 
 
 def admitted(problem: FairGoodputProblem, outcome: Outcome) -> Outcome:
-    """Return an outcome, without the plan and the bound if the judge rejects the plan.
+    """Return `outcome` unchanged if the judge accepts its plan.
 
-    A plan that misses minimum rates by the judge's tolerance, 1e-9, may be accepted or rejected,
-    depending on rounding.
+    Otherwise, the plan and the bound are removed. The judge's tolerance is 1e-9. A plan that misses
+    a minimum rate by about this tolerance may be accepted or rejected, depending on rounding.
     """
     plan = outcome.plan
     if (
@@ -64,10 +64,11 @@ def admitted(problem: FairGoodputProblem, outcome: Outcome) -> Outcome:
 def offer_first_plan(
     problem: FairGoodputProblem, budget: Budget, region: Region | None = None
 ) -> None:
-    """Offer the best plain plan.
+    """Record an initial plan in the budget.
 
-    If a region is given and there are minimum rates, offer the region's plan with the fewest drafts
-    instead. Plans that miss a minimum rate are not offered.
+    It is the best of the constant plans that use one of the `plain_allocations`. If there are
+    minimum rates and `region` is specified, the region's plan with the fewest drafts is used
+    instead. Plans that miss a minimum rate are not recorded.
     """
     is_free = problem.min_goodput is None
     if is_free or region is None:

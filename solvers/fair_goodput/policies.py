@@ -1,4 +1,4 @@
-"""Policies of a verifier that distributes draft tokens in every round.
+"""Scheduling policies of a verifier that distributes draft tokens among its clients in every round.
 
 ============  =====================================================================================
 `Robust`      the default: Eq. 5 with consistent estimates that follow clients when they change
@@ -7,12 +7,12 @@
 `Random`      Random-S: every token to a random client; in simulations only
 ============  =====================================================================================
 
-`Robust` differs from the paper for the following reasons:
+`Robust` differs from the policy of the paper for the following reasons:
 
 * Eq. 3 discounts evidence at a fixed rate, so its estimates never settle, and is 0/0 for a client
   without drafts. `Robust` keeps several estimates ("memories") of each client's acceptance in
   parallel, over horizons from a few rounds to unlimited. Each memory is weighted by the likelihood
-  that it assigned to the evidence so far; a share 1/t of the weight is redistributed in round t
+  that it assigned to the evidence so far. In round t, a share 1/t of the weight is redistributed
   ("fixed share"). The estimates of clients that stay the same converge, and the rate of change of
   other clients is learned. No horizon needs to be tuned by hand.
 * Eq. 4 smooths realised goodput, whose noise enters the gradient. `Robust` uses the expected
@@ -20,16 +20,17 @@
   `horizon_rounds`. If acceptance depends on the position or the round, the ratio of realised to
   expected tokens corrects the average.
 * Eq. 5 assumes that all drafts of a round have the same acceptance rate. If some rounds are easier
-  than others, or drafts get worse within a round, the acceptance rate depends on the place.
-  `Robust` also counts acceptance by place, which is consistent for any kind of rounds, and weights
-  this estimate like the memories, by how well it predicts.
+  than others, or drafts get worse within a round, the acceptance rate depends on the position.
+  `Robust` therefore also estimates a rate for each position, which is consistent for any kind of
+  rounds. This estimate is weighted like the memories, by how well it predicts.
 * A client without drafts provides no information. Its first draft is valued at the estimate plus
   some standard errors, which grow with the waiting time. After `probe_after` rounds without
   evidence, the client receives one draft regardless of its estimate.
 
 `prior_tested`, `optimism` and `reluctance` were found by a grid search in simulation. The search
 minimised the worst gap over the first 600 rounds, on Table I's configurations with four sets of
-rates; the optimum is flat. For `optimism`, the losses of joining clients had the same weight.
+rates. The optimum is flat. For `optimism`, the losses due to joining clients were included with the
+same weight.
 """
 
 from __future__ import annotations
@@ -86,22 +87,23 @@ from specopt.solvers.fair_goodput.kernels.columns import (
 
 @dataclass(frozen=True, kw_only=True)
 class Robust:
-    """A policy with expected rates, optimism, probes, and estimates that converge or follow
-    changes.
+    """The default policy, with expected rates, optimism, probes and adaptive estimates.
+
+    The estimates converge for clients that do not change, and follow clients that do.
 
     Parameters
     ----------
     initial_estimate
-        Acceptance rate of a client about which nothing is known.
+        Initial estimate of the acceptance rate of a client.
     prior_tested
         Number of tested drafts to which the initial estimate is equivalent.
     memories
         Horizon of each memory, in rounds with evidence, in increasing order. An unlimited memory is
         always added.
     reluctance
-        Initial weight of a memory, as a share of the weight of the next longer memory.
+        Initial weight of a memory, relative to the weight of the next longer memory.
     optimism
-        Number of standard errors added to the estimate when valuing a client's first draft; the
+        Number of standard errors added to the estimate when valuing a client's first draft. The
         number grows while the client has no drafts.
     probe_after
         Number of rounds without evidence after which a client receives a draft. The number is
@@ -131,20 +133,20 @@ class Robust:
 
 @dataclass(frozen=True, kw_only=True)
 class Gradient(Checked):
-    """Paper 5, Algorithm 1: exponential smoothing (Eq. 3-4), then Eq. 5.
+    """The policy of paper 5, Algorithm 1: exponential smoothing (Eq. 3-4), followed by Eq. 5.
 
     For a client without drafts, Eq. 3 is 0/0, and the estimate stays unchanged.
 
     Parameters
     ----------
     smoothing
-        beta of Eq. 4.
+        Smoothing factor beta of the goodput in Eq. 4.
     estimate_smoothing
-        eta of Eq. 3.
+        Smoothing factor eta of the estimated acceptance rate in Eq. 3.
     initial_estimate
-        alpha-hat(0); not in the paper.
+        Initial estimate alpha-hat(0) of the acceptance rate, which the paper does not specify.
     initial_goodput
-        X(0); not in the paper.
+        Initial goodput X(0), which the paper does not specify.
     """
 
     name: ClassVar[str] = "gradient"
@@ -157,7 +159,7 @@ class Gradient(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Fixed:
-    """Fixed-S: every client gets floor(C / N) drafts in every round."""
+    """The policy Fixed-S, in which every client gets floor(C / N) drafts in every round."""
 
     name: ClassVar[str] = "fixed"
     code: ClassVar[int] = FIXED
@@ -165,9 +167,9 @@ class Fixed:
 
 @dataclass(frozen=True, kw_only=True)
 class Random:
-    """Random-S: every token of the budget goes to a client drawn uniformly at random.
+    """The policy Random-S, which assigns every token of the budget to a client drawn uniformly.
 
-    The paper does not specify the distribution.
+    The paper does not specify the distribution of the random client.
     """
 
     name: ClassVar[str] = "random"
@@ -182,7 +184,7 @@ POLICIES = tuple(NAMED)
 
 
 def options_of(policy: Policy, fairness: float) -> Floats:
-    """Return the array ``options`` that the kernel expects."""
+    """Return the policy's options as the array ``options`` that the kernels expect."""
     options = np.zeros(OPTIONS)
     options[FAIRNESS] = fairness
     if isinstance(policy, Gradient):
@@ -195,7 +197,7 @@ def options_of(policy: Policy, fairness: float) -> Floats:
 
 
 def discounts_of(policy: Policy) -> Floats:
-    """Return the array ``discounts`` that the kernel expects.
+    """Return the array ``discounts`` that the kernels expect.
 
     It contains the discount factor per round of every memory, with the unlimited memory last.
     """
@@ -207,7 +209,7 @@ def discounts_of(policy: Policy) -> Floats:
 def first_facts(
     policy: Policy, weights: Sequence[float] | Floats, estimates: Sequence[float] | Floats | None
 ) -> Floats:
-    """Return the table of facts for new clients, whose weights and estimates alone are known.
+    """Return the initial table of facts for new clients, given their weights and estimates.
 
     If the estimates are None, the policy's initial estimate is used.
     """
@@ -230,7 +232,7 @@ def first_facts(
 
 
 def first_counts(caps: Sequence[int] | Ints) -> Ints:
-    """Return the table of counts for new clients, whose caps alone are known."""
+    """Return the initial table of counts for new clients, given their caps."""
     counts = np.zeros((len(caps), COUNTS), np.int64)
     counts[:, CAP] = caps
     return counts

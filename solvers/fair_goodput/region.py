@@ -1,7 +1,7 @@
-"""The region of long-run goodput per round, which contains every x with 1 <= x_i <= f_i(s_i),
-s >= 0 and sum s_i <= C (paper 5, Eq. 2).
+"""The region of attainable long-run goodput per round (paper 5, Eq. 2).
 
-f_i interpolates mu_i linearly at the integers. Every such mean allocation s is a mixture of integer
+The region contains every x with 1 <= x_i <= f_i(s_i), s >= 0 and sum s_i <= C. The function f_i
+interpolates mu_i linearly at the integers. Every such mean allocation s is a mixture of integer
 allocations within the budget. Systematic sampling of the fractional parts constructs a mixture in
 which each client changes at most twice.
 """
@@ -38,12 +38,12 @@ the error would correspond to many tokens.
 
 @dataclass(frozen=True)
 class Region:
-    """The mean allocations that a problem allows, client by client.
+    """The mean allocations that a problem allows, as limits for each client.
 
     Parameters
     ----------
     least
-        Draft tokens that each client needs to reach its minimum rate.
+        Mean draft tokens per round that each client needs to reach its minimum rate.
     most
         Maximum draft tokens of each client, given its cap and the budget.
     """
@@ -61,7 +61,8 @@ def region_of(problem: FairGoodputProblem) -> Region:
     Raises
     ------
     Infeasible
-        If no allocation is allowed. The message names the clients and the amounts.
+        If no allocation is allowed. The message names clients, and the rates or draft tokens that
+        they need.
     """
     most = problem.max_tokens.astype(np.float64)
     if problem.min_goodput is None:
@@ -74,8 +75,9 @@ def region_of(problem: FairGoodputProblem) -> Region:
         raise too_high("round", short, due[short], best[short], notes)
 
     def needed(part: float) -> tuple[Floats, float]:
-        """Return the draft tokens needed for a fraction of the minimum rates, by client and in
-        total.
+        """Return the draft tokens needed to reach a fraction of the minimum rates.
+
+        The result is a pair of the tokens by client and their total.
         """
         least = tokens_for(rates, np.minimum(part * due, best) - LAST_DIGITS * due, most)
         return least, float(least.sum(dtype=np.longdouble))
@@ -112,10 +114,10 @@ def region_of(problem: FairGoodputProblem) -> Region:
 def too_high(
     per: str, clients: Ints, needs: Floats, best: Floats, notes: Sequence[str]
 ) -> Infeasible:
-    """Return the error that names clients that cannot reach their minimum rates even alone.
+    """Return an exception that names the clients that cannot reach their minimum rates even alone.
 
     `best` contains the largest possible rate of each client, and `notes` the words that follow each
-    of these rates in the message.
+    rate in the message.
     """
     rows = list(zip(clients.tolist(), needs.tolist(), best.tolist(), notes, strict=True))
     parts = [
@@ -132,7 +134,7 @@ def too_high(
 
 
 def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Floats:
-    """Return the smallest mean draft tokens s with f(s) = goodput.
+    """Return the smallest mean number s of draft tokens with f(s) = goodput, for each client.
 
     The goodput must be attainable with `most` tokens. The server's own token and the first draft
     are subtracted from both sides, because their digits would otherwise hide the gains of the other
@@ -148,10 +150,10 @@ def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Float
 
 
 def largest_where(holds: Callable[[Floats], Truths], most: Floats) -> Floats:
-    """Return, entry by entry, the largest integer from 1 to `most` that satisfies a condition, or 0
-    if there is none.
+    """Return, for each entry, the largest integer from 1 to `most` that satisfies a condition.
 
-    The condition must hold up to some number and fail beyond it.
+    An entry is 0 if no such integer exists. The condition must hold up to some number and fail
+    beyond it.
     """
     low, high = np.zeros_like(most), np.maximum(0.0, most)
     while (low < high).any():
@@ -163,13 +165,13 @@ def largest_where(holds: Callable[[Floats], Truths], most: Floats) -> Floats:
 
 
 def gain_of(acceptance_rates: Floats, tokens: Floats) -> Floats:
-    """Return the expected number of accepted draft tokens, without the server's own token."""
+    """Return the expected number of accepted draft tokens, not counting the server's own token."""
     gain = acceptance_rates * expected_tokens(acceptance_rates, np.maximum(0.0, tokens - 1.0))
     return np.asarray(np.where(tokens > 0.0, gain, 0.0), np.float64)
 
 
 def plan_of(problem: FairGoodputProblem, tokens: Floats) -> FairGoodputPlan:
-    """Return a plan whose mean draft tokens per round are the given ones.
+    """Return the plan in which the clients' mean draft tokens per round are `tokens`.
 
     The fractional parts are realised by systematic sampling.
     """
@@ -184,9 +186,10 @@ def plan_of(problem: FairGoodputProblem, tokens: Floats) -> FairGoodputPlan:
 
 
 def in_units(tokens: Floats, budget_tokens: int) -> tuple[Ints, Ints]:
-    """Split mean draft tokens into integers and fractional parts, the latter in units.
+    """Split mean draft tokens into whole tokens and fractional parts.
 
-    The exact sum does not exceed the budget.
+    Fractional parts are integers in units of 1 / UNIT token. The exact sum does not exceed the
+    budget.
     """
     floor = np.floor(tokens)
     whole = floor.astype(np.int64)
@@ -206,8 +209,9 @@ def in_units(tokens: Floats, budget_tokens: int) -> tuple[Ints, Ints]:
 
 
 def systematic(whole: Ints, part: Ints) -> Schedule:
-    """Return a schedule of integer allocations whose means are whole + part / UNIT, with at most 2
-    N changes.
+    """Return a schedule of integer allocations whose means are whole + part / UNIT.
+
+    The allocations change at most 2 N times.
 
     The fractional parts are arcs laid end to end on a circle of circumference UNIT. A client
     receives its extra token while a pointer that turns once around the circle is on its arc. At any

@@ -1,5 +1,4 @@
-"""Rounds and their durations: the best single allocation per second, computed exactly, and plans
-that consist of a few rounds.
+"""The best single allocation per second, computed exactly, and plans that consist of a few rounds.
 
 A round lasts max_i(S_i draft_i + network_i) + overhead + verify sum S. Once the time at which
 drafting ends is fixed, every client has a cap, and choosing tokens by decreasing gain is optimal.
@@ -21,12 +20,14 @@ from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 
 SECONDS_PER_TOKEN = 3e-7
-"""Approximate work per token in `best_sum`, used when work is limited."""
+"""Approximate work per token in `best_sum`, in seconds. It is used when work is limited."""
 
 
 def best_sum(problem: FairGoodputProblem, prices: Floats, budget: Budget) -> tuple[float, Ints]:
-    """Return an allocation that maximises the sum of prices x rates per second, and an upper bound
-    on the maximum that is tight except for the last digits.
+    """Return the largest weighted sum of rates per second, and an allocation that attains it.
+
+    `prices` contains the weights of the clients' rates. The sum is an upper bound that is tight
+    except for the last digits.
     """
     kernels = budget.load("fair_goodput.dual")
     assert problem.draft_seconds_per_token is not None and problem.network_seconds is not None
@@ -71,8 +72,8 @@ def best_sum(problem: FairGoodputProblem, prices: Floats, budget: Budget) -> tup
 def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
     """Return the single allocation with the largest utility.
 
-    For a steep utility, the contributions of tokens and of seconds may each leave the
-    floating-point range even if the utility of rates does not. Both contributions are therefore
+    For a steep utility, the contributions of tokens and of durations may each leave the
+    floating-point range even if the utility of the rates does not. Both contributions are therefore
     measured in units near the middle of their ranges.
     """
     assert problem.network_seconds is not None
@@ -105,7 +106,10 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
     )
 
     def per_second(values: Floats, end: float) -> Floats:
-        """Return the utility of rounds with 0, 1, ... tokens, given the values of the tokens."""
+        """Return the utility per second of rounds with 0, 1, 2, ... tokens.
+
+        `values` contains the values of their tokens, and `end` is the time at which drafting ends.
+        """
         lasts = (end + verifying[: len(values)]) / seconds
         return values - np.log(lasts) if g == 1.0 else values * lasts ** (g - 1.0)
 
@@ -128,9 +132,9 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
 
 
 def token_gain(rates: Floats, tokens: Floats | Ints, g: float, unit: float = 1.0) -> Floats:
-    """Return the gain in utility, at weight 1, from draft tokens with the given numbers.
+    """Return the gain in utility from the draft tokens with the numbers `tokens`, at weight 1.
 
-    Tokens are numbered from 1, and rates are measured in the given unit.
+    Tokens are numbered from 1, and rates are measured in units of `unit`.
     """
     before, gain = expected_tokens(rates, tokens - 1) / unit, rates**tokens / unit
     if g == 0.0:
@@ -140,7 +144,7 @@ def token_gain(rates: Floats, tokens: Floats | Ints, g: float, unit: float = 1.0
 
 
 def drafts_of(most: Ints) -> tuple[Ints, Ints]:
-    """Return the client and the number of every draft token up to each client's limit.
+    """List the draft tokens up to each client's limit, and return the client and number of each.
 
     The tokens of each client are numbered from 1.
     """
@@ -149,21 +153,22 @@ def drafts_of(most: Ints) -> tuple[Ints, Ints]:
 
 
 def finish_of(problem: FairGoodputProblem, clients: Ints, tokens: Ints) -> Floats:
-    """Return the times, since the start of the round, at which the clients' tokens are drafted."""
+    """Return the time in seconds, since the start of the round, at which each token is drafted."""
     assert problem.draft_seconds_per_token is not None and problem.network_seconds is not None
     drafting: Floats = tokens * problem.draft_seconds_per_token[clients]
     return drafting + problem.network_seconds[clients]
 
 
 def _allocation(problem: FairGoodputProblem, clients: Ints) -> Ints:
-    """Return the allocation with one draft token for each entry of `clients`; clients may
-    repeat.
+    """Return the allocation with one draft token for each entry of `clients`.
+
+    A client may occur several times.
     """
     return np.bincount(clients, minlength=problem.clients).astype(np.int64)
 
 
 def useful_drafts(problem: FairGoodputProblem) -> Ints:
-    """Return the maximum number of draft tokens per client that can have an effect.
+    """Return the number of draft tokens of each client beyond which more tokens have no effect.
 
     The number is limited by the cap, the budget and the floating-point range.
     """
@@ -174,15 +179,16 @@ def useful_drafts(problem: FairGoodputProblem) -> Ints:
 
 
 def rates_of(problem: FairGoodputProblem, allocation: Ints) -> Floats:
-    """Return the rates of all clients if every round uses the same allocation."""
+    """Return the long-run rates of all clients if every round uses `allocation`."""
     rates = expected_tokens(problem.acceptance_rates, allocation)
     return rates / problem.round_seconds(allocation) if problem.per == "second" else rates
 
 
 def mixture(problem: FairGoodputProblem, shares: Floats, allocations: Ints) -> FairGoodputPlan:
-    """Return the plan that mixes allocations, one per row, with the given shares.
+    """Return the plan that mixes `allocations`, one per row, in the proportions `shares`.
 
-    The shares are shares of rounds or of time.
+    The proportions are shares of rounds if rates are per round, and shares of time if rates are per
+    second.
     """
     return declared(problem, Schedule.of(shares / shares.sum(), allocations))
 
@@ -195,8 +201,8 @@ def constant(problem: FairGoodputProblem, allocation: Ints) -> FairGoodputPlan:
 def plain_allocations(problem: FairGoodputProblem) -> list[Ints]:
     """Return allocations in which every client drafts the same number of tokens, up to its cap.
 
-    The number is floor(C / N). If rates are per second, zero and the powers of two are also
-    included.
+    One allocation uses the number floor(C / N), for C tokens and N clients. If rates are per
+    second, there are also allocations for zero and for the powers of two up to floor(C / N).
     """
     each = problem.budget_tokens // problem.clients
     numbers = {each}
@@ -206,7 +212,7 @@ def plain_allocations(problem: FairGoodputProblem) -> list[Ints]:
 
 
 def declared(problem: FairGoodputProblem, schedule: Schedule) -> FairGoodputPlan:
-    """Return the plan with a schedule, with goodput and mean drafts summed over its entries."""
+    """Return the plan with a schedule, and compute its goodput and mean drafts from the entries."""
     goodput, tokens = np.zeros((2, problem.clients))
     rounds = 0.0
     for share, allocation in schedule.allocations():

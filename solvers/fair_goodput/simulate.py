@@ -1,11 +1,10 @@
-"""Simulation of drafting rounds with random acceptances, which compares the rates under a policy
-with the fair optimum.
+"""Simulation of drafting rounds, used to compare policies with the fair optimum.
 
-Every draft of client i is accepted independently with the rate alpha_i, up to the first rejection,
-and the server adds its own token. Rates are fixed, drift, or switch between regimes
-(`AcceptanceProcess`); the policy never sees the rates. The policy observes the outcome of drafts up
-to the first rejection, as engines report it, or of every draft. Eq. 3 of `gradient` assumes the
-latter: the verifier knows p and q at every position.
+Every draft of client i is accepted independently with probability alpha_i, up to the first
+rejection, and the server adds its own token. Acceptance rates are fixed, drift, or switch between
+regimes (`AcceptanceProcess`). The policy never sees these rates. The policy observes the outcome of
+drafts up to the first rejection, as engines report it, or of every draft. Eq. 3 of `gradient`
+assumes the latter: the verifier knows p and q at every position.
 
 The gap of a run is U(x*) - U(mean over its rounds of mu(true rates, S(t))). The gap uses expected
 rates, so that random acceptances do not hide the quality of the policy's decisions. x* is the
@@ -56,12 +55,12 @@ _MODE_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Benchmark:
-    """The fair long-run rates of a verifier that knows all acceptance rates.
+    """The fair long-run rates that a verifier can reach if it knows all acceptance rates.
 
     Parameters
     ----------
     goodput
-        Tokens per round of each client, x*.
+        Goodput x* of each client, in tokens per round.
     utility
         Upper bound on the utility of any policy.
     slack
@@ -77,9 +76,10 @@ class Benchmark:
 class GoodputSimulation(Simulation):
     """The clients' rates at the checkpoints of every replication.
 
-    `estimates` contains the "utility" of the mean expected rates over all rounds, the
-    "gap_to_optimum" of this utility, and realised tokens per round. Their total over all clients is
-    "tokens_per_round", and their minimum over the clients is "least_tokens_per_round".
+    `estimates` contains the "utility" of the mean expected rates over all rounds, and the
+    "gap_to_optimum" of this utility. It also contains the realised tokens per round, as a total
+    over all clients ("tokens_per_round") and as a minimum over the clients
+    ("least_tokens_per_round").
 
     Parameters
     ----------
@@ -88,12 +88,12 @@ class GoodputSimulation(Simulation):
     rounds
         Number of rounds of every replication.
     benchmark
-        Optimum with which policies are compared; `model` is the utility of this optimum.
+        Optimum with which policies are compared. Its utility is stored as `model`.
     problem
         Problem with the budget, weights, fairness and caps, and with the acceptance rates of the
         first round in the first regime.
     checkpoints
-        Numbers of rounds after which sums are kept, in increasing order.
+        Numbers of rounds after which cumulative sums are stored, in increasing order.
     expected, realised
         Sums of mu(true rates, S(t)) and sums of tokens up to each checkpoint, both with shape
         (replications, checkpoints, N).
@@ -113,12 +113,12 @@ class GoodputSimulation(Simulation):
 
     @property
     def ratio(self) -> None:
-        """Always None, because utilities may have any sign; see `gap`."""
+        """Always None, because utilities may be negative. Use `gap` instead."""
         return
 
     @property
     def facts(self) -> dict[str, str]:
-        """Descriptions of the length of replications, the clients, and the model."""
+        """Descriptions of the replications, the clients and the model, for reports."""
         return {
             "replications": f"{self.rounds} rounds each",
             "clients": (
@@ -138,13 +138,16 @@ class GoodputSimulation(Simulation):
         return rates
 
     def gap(self, start: int = 0, stop: int | None = None) -> float:
-        """Return the mean over replications of U(x*) - U(mean rates over the rounds)."""
+        """Return the utility gap U(x*) - U(mean rates over the rounds), averaged over replications.
+
+        The rounds are start + 1 to stop.
+        """
         return float(
             (self.benchmark.utility - _utility(self.problem, self.mean_rates(start, stop))).mean()
         )
 
     def utility_curve(self) -> Floats:
-        """Return the utility of the mean rates up to each checkpoint (Figure 4).
+        """Return the utility of the mean rates up to each checkpoint, as in Figure 4.
 
         The utility is averaged over replications.
         """
@@ -161,7 +164,7 @@ class GoodputSimulation(Simulation):
 
 
 def benchmark(workload: GoodputWorkload) -> Benchmark:
-    """Return the fair optimum under an acceptance process."""
+    """Return the fair optimum of a workload, for comparison with the policies."""
     process, problem = workload.moves, workload.problem
     if process.is_fixed:
         outcome = Dual().run(problem, Budget(problem))
@@ -203,16 +206,16 @@ def simulate(
     record: bool = False,
     optimum: Benchmark | None = None,
 ) -> GoodputSimulation:
-    """Simulate many replications of rounds under a policy.
+    """Simulate replications of drafting rounds under a policy.
 
     Parameters
     ----------
     workload
-        Clients and their shared budget.
+        Workload that defines the clients, their acceptance process and their shared budget.
     policy
-        Policy: "robust", "gradient", "fixed", "random", or one of these with options. Alternatively
-        a `specopt.Policy`, which receives a `State`, returns the draft tokens of every client, and
-        learns from an `Outcome`.
+        Policy, as a name ("robust", "gradient", "fixed" or "random") or as an instance with
+        options. A user-defined `specopt.Policy` receives a `State`, returns the draft tokens of
+        every client, and learns from an `Outcome`.
     seed
         Seed of the random numbers. With the same seed, every draft has the same random outcome
         under any policy, so differences between policies are paired.
@@ -224,8 +227,8 @@ def simulate(
     rounds
         Number of rounds of each replication.
     checkpoints
-        Rounds after which sums are kept, in increasing order. None means every round, or about 1000
-        evenly spaced rounds if there are more.
+        Numbers of rounds after which cumulative sums are stored, in increasing order. None means
+        every round, or about 1000 evenly spaced rounds if there are more.
     initial_estimates
         Initial estimate of each client's acceptance rate; None selects the policy's initial
         estimate.
@@ -233,9 +236,10 @@ def simulate(
         Whether the policy observes the outcome of every draft, or only up to the first rejection.
         None means every draft for `gradient`, and up to the first rejection for other policies.
     record
-        Whether to keep every allocation.
+        Whether to store every allocation in the result.
     optimum
-        A previously computed benchmark; pass it to save time.
+        Result of an earlier call of `benchmark`. If None, the benchmark is computed, which takes
+        time.
 
     Raises
     ------
@@ -314,7 +318,7 @@ def simulate(
 
 @dataclass(frozen=True)
 class State:
-    """The information available to a policy before a round.
+    """The information that a policy receives before a round.
 
     Parameters
     ----------
@@ -339,7 +343,7 @@ class State:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The information available to a policy after a round.
+    """The information that a policy receives after a round.
 
     Parameters
     ----------
@@ -360,7 +364,7 @@ class Outcome:
 
 
 def _twin(policy: OwnPolicy, workload: GoodputWorkload, run: int) -> Any:
-    """Return the event loop of a run in plain Python, with a user-defined policy."""
+    """Return a simulation loop in plain Python that asks a user-defined policy in every round."""
     problem, rounds = workload.problem, count()
     words = (
         f"draft tokens of {problem.clients} clients within their caps, {problem.budget_tokens}"
@@ -390,7 +394,7 @@ def _twin(policy: OwnPolicy, workload: GoodputWorkload, run: int) -> Any:
 
 
 def _utility(problem: FairGoodputProblem, rates: Floats) -> Floats:
-    """Return the utility of rates whose last axis runs over all clients."""
+    """Return the utility of rates. The last axis of `rates` runs over the clients."""
     g = problem.fairness
     total: Floats = (
         problem.weight * (np.log(rates) if g == 1.0 else rates ** (1.0 - g) / (1.0 - g))

@@ -1,5 +1,6 @@
-"""The method `threshold-greedy`: the round with the largest weighted sum of rates per second, found
-by trying every time at which drafting may end.
+"""The method `threshold-greedy` for `fair-goodput`.
+
+It maximises a weighted sum of rates per second.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class ThresholdGreedy(FairGoodputMethod):
-    """Find the round with the largest weighted sum by a greedy choice for each time at which
-    drafting may end.
+    """Find the round with the largest weighted sum of rates per second.
+
+    For each time at which drafting may end, the tokens of the round are chosen greedily.
     """
 
     name = "threshold-greedy"
@@ -33,7 +35,7 @@ class ThresholdGreedy(FairGoodputMethod):
     takes = (PER_SECOND, NO_MIN_RATES, WEIGHTED_SUM)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Find the best single round; mixing rounds cannot raise a weighted sum."""
+        """Find the best single round. Mixing rounds cannot increase a weighted sum of rates."""
         offer_first_plan(problem, budget)
         best, allocation = best_sum(problem, problem.weight, budget)
         plan = constant(problem, allocation)

@@ -1,4 +1,7 @@
-"""The fair optimum per round, evaluated per second by a method that ignores round durations."""
+"""The method `tokens-per-round` for `fair-goodput`, which ignores the durations of rounds.
+
+It computes the fair optimum per round and evaluates it per second.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def _out_of_range(method: Method, problem: FairGoodputProblem) -> str | None:
 
 @dataclass(frozen=True)
 class TokensPerRound(FairGoodputMethod):
-    """Use the optimum per round of paper 5, evaluated per second."""
+    """Use the per-round optimum of paper 5, although rates are counted per second."""
 
     name = "tokens-per-round"
     source = "paper 5, problem (1): goodput counted per round"
@@ -60,7 +63,7 @@ class TokensPerRound(FairGoodputMethod):
 
 
 def per_round(problem: FairGoodputProblem) -> FairGoodputProblem:
-    """Return the problem with rates per round and without minimum rates.
+    """Return a copy of the problem with rates per round and without minimum rates.
 
     The utility of the returned problem must be in the floating-point range.
     """
@@ -68,10 +71,10 @@ def per_round(problem: FairGoodputProblem) -> FairGoodputProblem:
 
 
 def fair_per_round(problem: FairGoodputProblem, budget: Budget) -> tuple[FairGoodputPlan, float]:
-    """Return the plan per second that results from the optimum per round, and a bound per second.
+    """Return the plan that results from the optimum per round, and an upper bound on the utility.
 
-    Every round lasts at least T, the duration of a round without drafts. Rates per second are
-    therefore at most 1 / T times feasible rates per round.
+    Both refer to rates per second. Every round lasts at least T, the duration of a round without
+    drafts. Rates per second are therefore at most 1 / T times feasible rates per round.
     """
     counted = per_round(problem)
     best = optimise(counted, region_of(counted), budget)

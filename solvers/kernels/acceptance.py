@@ -1,4 +1,4 @@
-"""The expected number of tokens per round, shared by all kernels."""
+"""The expected number of tokens per round, for use in all kernels."""
 
 import math
 
@@ -7,9 +7,10 @@ from specopt.solvers.kernels.kernel import helper
 
 @helper
 def expected_tokens(a, L, n):
-    """Return mu(n), the expected number of tokens in a round with n drafts, where L = log a.
+    """Return mu(n), the expected number of tokens in a round with n draft tokens and acceptance
+    rate a, where L = log a.
 
-    The result is accurate also for a close to 1.
+    The result is also accurate if a is close to 1.
     """
     p = math.exp((n + 1) * L)
     return (1.0 - p if p < 0.5 else -math.expm1((n + 1) * L)) / (1.0 - a)

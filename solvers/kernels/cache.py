@@ -1,9 +1,10 @@
-"""The cache directory for compiled kernels. This module does not import Numba, whose import is
-slow.
+"""The cache directory for compiled kernels.
+
+This module does not import Numba, because importing Numba is slow.
 
 Numba detects changes to the file that defines a function, but not to the files of other functions
 that this function calls. The directory is therefore named after a hash of all kernel sources, the
-Numba version and the Python version. A change to any kernel source starts a new directory.
+Numba version and the Python version. After a change to any kernel source, a new directory is used.
 
 The directory is created in ``NUMBA_CACHE_DIR`` if that variable is set, and otherwise in the user's
 cache directory. It is never placed next to the sources, because an installation may be read-only.
@@ -26,10 +27,14 @@ NO_CACHE = (
     "in every process: there is no folder to keep them in; set NUMBA_CACHE_DIR to one that only you"
     " can write to"
 )
-"""Part of a message: how often kernels are compiled if there is no cache, and the remedy."""
+"""Part of a message for users without a kernel cache. It states how often kernels are compiled and
+how to enable the cache.
+"""
 
 KEPT_SECONDS = 30 * 24 * 3600
-"""Time since the last modification, in seconds, after which a cache of other sources is removed."""
+"""Time without modification, in seconds, after which cache directories of other kernel sources are
+deleted.
+"""
 
 
 @cache
@@ -43,9 +48,9 @@ def digest() -> str:
 
 @cache
 def folder() -> Path | None:
-    """Return the cache directory, and create it if necessary.
+    """Return the cache directory for the current kernel sources, and create it if necessary.
 
-    Return None if there is no directory to which only this user can write.
+    Return None if there is no directory to which only the current user can write.
     """
     given = os.environ.get("NUMBA_CACHE_DIR")
     try:
@@ -69,7 +74,7 @@ def _of_user() -> Path:
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether only this user can write to a directory."""
+    """Return whether the current user owns a directory and no other user can write to it."""
     status = path.lstat()
     return not hasattr(os, "getuid") or (
         status.st_uid == os.getuid() and not status.st_mode & 0o022

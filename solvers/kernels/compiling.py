@@ -1,4 +1,5 @@
-"""The list of kernels, notifications about their compilation, and the time that compilation takes.
+"""Utilities for compiling kernels. They list all kernels, notify listeners when a compilation
+starts or ends, and measure the time spent compiling.
 
 Importing this module does not import Numba.
 """
@@ -15,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 listeners: list[Callable[[str], object]] = []
-"""Functions called with the name of a kernel's module when a compilation starts, and with an empty
-string when the compilation ends.
+"""Functions that are called when a compilation starts or ends. The argument is the name of the
+kernel's module at the start, and an empty string at the end.
 """
 
 
@@ -27,14 +28,14 @@ class _Meter(threading.local):
 
 
 meter = _Meter()
-"""Time that the current thread has spent in `metered` code, in seconds, and the function that the
-thread calls before compiling a kernel.
+"""State of the current thread: the time in seconds that it has spent in `metered` code, and the
+function that it calls before compiling a kernel.
 """
 
 
 @contextmanager
 def checked(check: Callable[[], object]) -> Iterator[None]:
-    """Call `check` before each kernel that this thread compiles in the enclosed code.
+    """Call `check` before each kernel that the current thread compiles inside the `with` block.
 
     `check` can prevent the compilation by raising an exception.
     """
@@ -47,9 +48,9 @@ def checked(check: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def metered() -> Iterator[None]:
-    """Count the time spent in the enclosed code as import and compilation time.
+    """Count the time spent inside the `with` block as import and compilation time.
 
-    Nested uses are counted only once.
+    The time spent in nested blocks is counted only once.
     """
     if meter.is_running:
         yield
@@ -64,7 +65,9 @@ def metered() -> Iterator[None]:
 
 @contextmanager
 def announced(module: str) -> Iterator[None]:
-    """Notify all listeners before and after the enclosed code compiles a kernel of a module."""
+    """Notify all listeners before and after the `with` block, in which a kernel of `module` is
+    compiled.
+    """
     for listener in listeners:
         listener(module)
     try:
@@ -77,8 +80,8 @@ def announced(module: str) -> Iterator[None]:
 def modules_of(kind: str) -> list[str]:
     """Return the names of the modules that contain kernels for a problem kind.
 
-    `kind` is the name of the kind's package. The list is empty if the kind has no kernels. The
-    module `simulation` is left out.
+    `kind` is the name of the kind's package, such as "serving_latency". The list is empty if the
+    kind has no kernels. Modules named `simulation` are excluded.
     """
     folder = str(Path(__file__).parents[1] / kind / "kernels")
     names = [module.name for module in pkgutil.iter_modules([folder])]
@@ -86,7 +89,9 @@ def modules_of(kind: str) -> list[str]:
 
 
 def kernels_of(kind: str) -> list[Any]:
-    """Return the kernels for a problem kind, which is given by the name of its package."""
+    """Return the kernels for a problem kind. `kind` is the name of the kind's package, such as
+    "serving_latency".
+    """
     modules = [importlib.import_module(name) for name in modules_of(kind)]
     members = [(each, module.__name__) for module in modules for each in vars(module).values()]
     return [
@@ -97,7 +102,9 @@ def kernels_of(kind: str) -> list[Any]:
 
 
 def prepare(name: str) -> str:
-    """Compile the kernel named MODULE:KERNEL, or load it from the cache, and return `name`."""
+    """Compile the kernel whose name has the form MODULE:KERNEL, or load it from the cache. Return
+    `name`.
+    """
     module, _, function = name.partition(":")
     kind, _, module = module.partition(".")
     getattr(importlib.import_module(f"specopt.solvers.{kind}.kernels.{module}"), function).prepare()

@@ -1,9 +1,9 @@
 """A binary min-heap of (moment, number) pairs.
 
-Simulations use the heap as an event queue, and the methods for fair goodput use it to sort gains
-and losses. Entry 0 is the earliest event; if several events have the same moment, the event with
-the smaller number comes first. The heap occupies the first `size` entries of two arrays, which the
-caller allocates.
+A pair is called an event, because simulations use the heap as an event queue. Other kernels use it
+to order gains and losses. Entry 0 is the event with the smallest moment. If several events have the
+same moment, the event with the smallest number comes first. The heap occupies the first `size`
+entries of two arrays, which the caller allocates.
 """
 
 from specopt.solvers.kernels.kernel import helper, inlined
@@ -17,7 +17,7 @@ def before(moments, numbers, k, moment, number):
 
 @helper
 def push(moments, numbers, size, moment, number):
-    """Add an event and return the new size."""
+    """Add the event (moment, number) to the heap, and return the new size."""
     k = size
     while k > 0:
         parent = (k - 1) // 2
@@ -33,7 +33,7 @@ def push(moments, numbers, size, moment, number):
 
 @helper
 def pop(moments, numbers, size):
-    """Remove the earliest event and return the new size."""
+    """Remove the earliest event from the heap, and return the new size."""
     size -= 1
     place(moments, numbers, size, 0, moments[size], numbers[size])
     return size
@@ -41,7 +41,7 @@ def pop(moments, numbers, size):
 
 @helper
 def place(moments, numbers, size, k, moment, number):
-    """Replace entry k by an event and move the event down until the heap order holds.
+    """Write the event (moment, number) into entry k, and move it down until the heap order holds.
 
     The subtrees below entry k must already be heaps. The previous content of entry k is lost.
     """
@@ -66,6 +66,6 @@ def place(moments, numbers, size, k, moment, number):
 
 @helper
 def heapify(moments, numbers, size):
-    """Rearrange events from any order into a heap."""
+    """Rearrange the first `size` events, which may be in any order, into a heap."""
     for k in range(size // 2 - 1, -1, -1):
         place(moments, numbers, size, k, moments[k], numbers[k])

@@ -1,13 +1,15 @@
 """Declaration, compilation and caching of kernels.
 
-``@kernel("f8(f8[::1], i8)")`` declares a function that Python calls, and lists all signatures with
-which the function is called. ``@helper`` declares a function that only kernels call. Importing a
-module compiles nothing. The first call of a kernel compiles exactly the declared signatures, or
-loads them from the cache. Values that belong together are passed as one argument: a `record`, or an
-array of `rows`. A short call runs in the interpreter if compilation would take far longer.
+``@kernel("f8(f8[::1], i8)")`` declares a function that is called from Python code, together with
+all signatures that such calls may have. ``@helper`` declares a function that only kernels call.
+Importing a module compiles nothing. The first call of a kernel compiles exactly the declared
+signatures, or loads them from the cache. Values that belong together are passed as one argument,
+which is a `record` or an array of `rows`. If a call is so short that compiling the kernel would
+take far longer, the Python interpreter executes it.
 
-Numba stores compiled code in the directory that `cache.py` determines. That directory's name
-depends on all kernel sources, so kernels may import kernels and helpers from other files.
+Numba stores compiled code in a directory that the module `cache.py` determines. The directory's
+name depends on all kernel sources, so kernels may safely import kernels and helpers from other
+files.
 """
 
 from __future__ import annotations
@@ -32,13 +34,13 @@ from specopt.solvers.kernels.cache import folder
 from specopt.solvers.kernels.compiling import announced, meter, metered
 
 MAX_INTERPRETED = 300_000
-"""Maximum number of steps of a kernel that the interpreter runs per process, which takes about
-0.3 s. After that, the kernel is compiled.
+"""Maximum number of steps of a kernel that one process interprets, which takes about 0.3 s. Calls
+that would exceed it are compiled.
 """
 
 _lock = threading.RLock()
 _named: dict[str, Any] = dict(vars(types))
-"""Types by their names in signatures: Numba's types, records and rows."""
+"""Types that can be used in signatures, by name: Numba's types, records and rows."""
 
 
 class Kernel:
@@ -61,14 +63,16 @@ class Kernel:
         self._compiled: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the function, compiling it before the first call with many steps."""
+        """Call the function. It is compiled first, unless it is already compiled or the call is
+        short enough to be interpreted.
+        """
         return (self._compiled or self.prepare_for(*arguments))(*arguments)
 
     def prepare_for(self, *arguments: Any) -> Any:
-        """Return the function that executes a call with these arguments.
+        """Return the function that should execute a call with these arguments.
 
-        This is the compiled function. If the call has few steps and the kernel is not in the
-        cache, it is the interpreted function instead.
+        It is usually the compiled function. If the call has few steps and the kernel is not in the
+        cache, it is the interpreted function.
         """
         if self._steps is not None and not self.is_ready and not numba.config.BOUNDSCHECK:
             self._interpreted += self._steps(*arguments)
@@ -83,14 +87,14 @@ class Kernel:
 
     @property
     def is_ready(self) -> bool:
-        """Whether a call needs no compilation, because the kernel is loaded or in the cache."""
+        """Whether the kernel is loaded or in the cache, so a call requires no compilation."""
         return self._compiled is not None or (folder() is not None and self._mark().exists())
 
     def prepare(self) -> Any:
-        """Compile the declared signatures, or load them from the cache, and return the compiled
+        """Compile the declared signatures, or load them from the cache. Return the compiled
         function.
 
-        Kernels that this kernel calls are prepared first. Within a solve, no compilation starts
+        Kernels that this kernel calls are prepared first. During a solve, no compilation starts
         after the time limit.
         """
         if self._compiled is not None:
@@ -131,13 +135,13 @@ class Kernel:
         return found
 
     def _mark(self) -> Path:
-        """Return the path of the marker file whose presence means that the kernel is cached."""
+        """Return the path of a marker file, which exists if and only if the kernel is cached."""
         return Path(str(folder()), self.name.replace(":", ".") + ".ready")
 
 
 @contextmanager
 def _set(**values: Any) -> Iterator[None]:
-    """Change Numba settings while the enclosed code runs."""
+    """Change Numba settings inside the `with` block, and restore them afterwards."""
     settings = vars(numba.config)
     before = {name: settings[name] for name in values}
     settings.update(values)
@@ -149,9 +153,9 @@ def _set(**values: Any) -> Iterator[None]:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Disable cyclic garbage collection in the enclosed code.
+    """Disable cyclic garbage collection inside the `with` block.
 
-    Garbage collection would take a tenth of the compilation time.
+    Garbage collection would otherwise take a tenth of the compilation time.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -163,7 +167,9 @@ def _without_collection() -> Iterator[None]:
 
 
 def with_fields(argument: Any) -> Any:
-    """Return an argument whose row fields are accessible as attributes in interpreted code, too."""
+    """Convert an argument for interpreted code, so the fields of its rows are accessible as
+    attributes as in compiled code.
+    """
     if isinstance(argument, tuple):
         return argument._make(map(with_fields, argument))  # type: ignore[attr-defined]
     has_fields = isinstance(argument, np.ndarray) and argument.dtype.names
@@ -171,7 +177,9 @@ def with_fields(argument: Any) -> Any:
 
 
 def _converted(value: Any, kind: Any) -> Any:
-    """Convert a result to the Python type that the compiled function would return."""
+    """Convert the result of an interpreted call to the Python type that the compiled function would
+    return.
+    """
     if isinstance(value, tuple):
         return tuple(map(_converted, value, kind.types))
     convert = {types.float64: float, types.int64: int, types.boolean: bool}.get(kind)
@@ -180,7 +188,7 @@ def _converted(value: Any, kind: Any) -> Any:
 
 @typeof_impl.register(Kernel)
 def _type_of(kernel: Kernel, context: Any) -> Any:
-    """Tell Numba the type of a kernel, so that kernels can call other kernels."""
+    """Return the Numba type of a kernel, which allows kernels to call other kernels."""
     return numba.typeof(kernel.prepare())
 
 
@@ -194,7 +202,7 @@ def helper(function: Callable[..., Any], **options: Any) -> Any:
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Return a helper that is inlined at every call site, because a call would cost more than the
+    """Declare a helper that is inlined at every call site, because a call would cost more than the
     helper's body.
     """
     return helper(function, forceinline=True)
@@ -203,24 +211,26 @@ def inlined(function: Callable[..., Any]) -> Any:
 def kernel(
     *signatures: str, nogil: bool = True, steps: Callable[..., float] | None = None
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator for a function that Python calls only with these signatures.
+    """Return a decorator that declares a kernel. Python code may call the kernel only with the
+    signatures in `signatures`.
 
-    A signature is a string in Numba's notation, including the return type. The extension
-    ``const f8[::1]`` denotes a contiguous array that may be read-only, such as the arrays of
-    problems. Records and rows are referred to by their names.
+    A signature is a string in Numba's notation, including the return type. Signatures refer to
+    records and rows by name. As an extension of the notation, ``const f8[::1]`` denotes a
+    contiguous array that may be read-only, such as an array in a problem.
 
-    With `nogil`, other Python threads can run during a call, which adds a tenth to the duration of
-    a call of one microsecond. `steps` estimates from the arguments how often the innermost loop
-    runs. While this number is small, a function that is not in the cache need not be compiled.
+    If `nogil` is true, other Python threads can run during a call, which makes a call of one
+    microsecond a tenth slower. `steps` is a function that estimates from the arguments how often
+    the innermost loop runs. As long as the total is small, a kernel that is not in the cache is
+    interpreted instead of compiled.
     """
     declared = tuple(_read(signature) for signature in signatures)
     return lambda function: Kernel(function, declared, nogil, steps)
 
 
 def record(name: str, **fields: str) -> Any:
-    """Return a named tuple class whose instances kernels accept as one argument.
+    """Create a named tuple class whose instances are passed to kernels as a single argument.
 
-    Each field has its own type, given in Numba's notation.
+    The keyword arguments specify the type of each field in Numba's notation.
     """
     module = sys._getframe(1).f_globals["__name__"]
     found = namedtuple(name, fields, module=module)  # type: ignore[misc]  # noqa: PYI024  (made from arguments)
@@ -229,7 +239,7 @@ def record(name: str, **fields: str) -> Any:
 
 
 def rows(name: str, **fields: str) -> np.dtype[Any]:
-    """Return a structured data type whose fields are numbers with names.
+    """Create a structured data type with named numeric fields.
 
     In signatures, ``NAME[::1]`` denotes a contiguous array of this type.
     """
@@ -244,7 +254,7 @@ def _name(name: str, kind: Any) -> None:
 
 
 def _read(text: str) -> Any:
-    """Return the type or signature that a string denotes."""
+    """Convert a string in Numba's notation to the type or signature that it denotes."""
     text = re.sub(
         r"const (\w+)\[((?:: *, *)*)::1\]",
         lambda found: f"Array({found[1]}, {found[2].count(':') + 1}, 'C', readonly=True)",

@@ -1,5 +1,5 @@
-"""Stable sorting by keys, which compiles in a fraction of the time that Numba needs for NumPy's
-sorting functions.
+"""A stable sort by keys, which Numba compiles in a fraction of the time that NumPy's sorting
+functions would require.
 """
 
 import numpy as np
@@ -7,12 +7,14 @@ import numpy as np
 from specopt.solvers.kernels.kernel import helper
 
 RUN = 16
-"""Number of entries per run. Runs are sorted by insertion and then merged."""
+"""Number of entries per run. Each run is sorted by insertion sort, and the runs are then merged."""
 
 
 @helper
 def sort_by(key, order):
-    """Sort the indices in `order` in place by increasing key; equal keys keep their order."""
+    """Sort the indices in `order` in place by increasing key. Indices with equal keys keep their
+    relative order.
+    """
     n = len(order)
     for begin in range(0, n, RUN):
         for i in range(begin + 1, min(begin + RUN, n)):

@@ -1,4 +1,4 @@
-"""Solution methods for the problem kind `placement`."""
+"""Solution methods for `placement` problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Baselines for `placement`, which draft in a single place or place clients one at a time."""
+"""Baselines for `placement`, which draft in a single place or assign clients one at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from specopt.solvers.placement.prepare import Prepared
 
 @dataclass(frozen=True)
 class OnePlace(SimplePlacement):
-    """Base class of the methods that draft in a single place."""
+    """Base class of the methods that draft in a single place.
+
+    The place is next to the verifier, on the devices, or nowhere.
+    """
 
     place: ClassVar[Place]
     source = "own; what deployments without a planner do"
@@ -23,7 +26,7 @@ class OnePlace(SimplePlacement):
     complexity = "O(options x log clients) evaluations of a unit"
 
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:
-        """Return patterns that fill the units with one class of clients at a time."""
+        """Return patterns in which each unit serves clients of one class, drafting in `place`."""
         return filled(prepared, self.place)
 
 
@@ -37,7 +40,7 @@ class NoDrafts(OnePlace):
 
 @dataclass(frozen=True)
 class AllBeside(OnePlace):
-    """Make all drafts next to the verifier."""
+    """Draft for every client next to its verifier."""
 
     name = "all-beside"
     place = "beside"
@@ -45,7 +48,7 @@ class AllBeside(OnePlace):
 
 @dataclass(frozen=True)
 class AllDevice(OnePlace):
-    """Make all drafts on the devices of the clients."""
+    """Draft for every client on the client's device."""
 
     name = "all-device"
     place = "device"
@@ -53,7 +56,10 @@ class AllDevice(OnePlace):
 
 @dataclass(frozen=True)
 class GreedyPlacement(SimplePlacement):
-    """Place clients one at a time, or in small groups if there are many, without draft units."""
+    """Assign clients to units one at a time, or in small groups if there are many.
+
+    Draft units are not used.
+    """
 
     name = "greedy"
     source = "own"
@@ -61,7 +67,7 @@ class GreedyPlacement(SimplePlacement):
     complexity = "O(clients x units x options) evaluations of a unit"
 
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:
-        """Return the patterns that result from placing the clients one at a time."""
+        """Return the patterns that result from assigning the clients one at a time."""
         return one_by_one(prepared)
 
 

@@ -1,4 +1,8 @@
-"""Boxes, which are ranges of the periods, or of the waits and loads, at which a unit runs.
+"""Boxes, in which upper bounds on the value of a unit are computed.
+
+A box is a range of periods, or of waits and loads, at which a unit runs. The period is the duration
+of a pass. The load is the fraction of time in which the unit would be busy if every pass served
+only one client; it may exceed 1.
 
 Within a box, the load and the cycle of every option are bounded, and the value of a pattern is
 bounded by a linear program. If batches are full (the unit is always busy), a box is a range of
@@ -22,26 +26,29 @@ from specopt.solvers.placement.patterns import most_clients
 from specopt.solvers.placement.prepare import Prepared, Side
 
 RATIO = 1.3
-"""Ratio of the ends of the initial boxes. Wider boxes yield weaker bounds; narrower boxes increase
-the running time.
+"""Ratio of the upper to the lower end of the initial boxes.
+
+Wider boxes yield weaker bounds. Narrower boxes increase the running time.
 """
 
 LOADS = (0.0, 1.0, 1.2, 1.6, 2.5, 5.0, 1e300)
-"""Ends of the initial ranges of loads. At a load above 1, nearly all batches are full."""
+"""Boundaries of the initial ranges of loads. At a load above 1, nearly all batches are full."""
 
 Ends = tuple[bool, float, float, float, float]
 
 
 @dataclass(frozen=True)
 class Cover:
-    """Boxes that together contain every pattern of one side (see `Side`).
+    """Boxes that together contain every pattern of one side.
+
+    A side is a verifier with the drafter next to it (see `Side`).
 
     Parameters
     ----------
     side
         Index of the side.
     boxes
-        Records of the boxes for the kernels.
+        Kernel records of the boxes.
     base
         Minimum time between two passes of the same client, without waits, in seconds.
     floor
@@ -55,7 +62,7 @@ class Cover:
 
 
 def covers(prepared: Prepared) -> Iterator[Cover]:
-    """Yield the boxes of every side that can serve at least one client."""
+    """Yield the boxes of every side whose units can serve at least one client."""
     most = most_clients(prepared)
     for index, side in enumerate(prepared.sides):
         fits = int(
@@ -85,7 +92,10 @@ def _steps(low: float, high: float) -> list[tuple[float, float]]:
 
 
 def _pass_ends(side: Side, fits: int) -> tuple[float, float]:
-    """Return the minimum and maximum duration of a pass with at least one client, in seconds."""
+    """Return the minimum and maximum duration of a pass with at least one client, in seconds.
+
+    `fits` is the maximum number of clients on a unit.
+    """
     unit, options = side.unit, side.options
     cached = min(fits * options["context"].max(), unit.room / unit.kv)
     most = np.array([1.0, fits, fits * options["new"].max(), cached])
@@ -100,8 +110,10 @@ def _pass_ends(side: Side, fits: int) -> tuple[float, float]:
 
 
 def _light(prepared: Prepared, side: Side, shortest: float) -> tuple[float, list[Ends]]:
-    """Return the minimum time between two passes of a client, without waits, and the boxes for
-    batches that are not full.
+    """Return a tuple (base, boxes) for batches that are not full.
+
+    `base` is the minimum time between two passes of the same client, without waits, in seconds.
+    `boxes` are ranges of summed waits and of loads.
     """
     unit, options = side.unit, side.options
     ones = np.ones(len(options))
@@ -125,7 +137,7 @@ def _light(prepared: Prepared, side: Side, shortest: float) -> tuple[float, list
 
 
 def width(prepared: Prepared, classes: int) -> int:
-    """Return the maximum number of rows in the linear program of a box."""
+    """Return the maximum number of rows in the linear program of any box."""
     later = len(prepared.kernels.LATER)
     pieces = max(
         len(side.unit.passes) * (len(side.unit.beside) or 1 + later) for side in prepared.sides

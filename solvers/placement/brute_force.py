@@ -1,7 +1,7 @@
-"""Brute force for `placement`, which enumerates every pattern of every unit and every distribution
-of clients over units.
+"""The method `brute-force` for `placement`.
 
-The other methods are tested against this method.
+It enumerates every pattern of every unit and every distribution of clients over units. The other
+methods are tested against this method.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from specopt.solvers.placement.prepare import Prepared, prepare
 
 @dataclass(frozen=True)
 class BruteForcePlacement(PlacementMethod):
-    """Enumerate all combinations of patterns, one unit at a time."""
+    """Enumerate all combinations of patterns by adding one unit at a time."""
 
     name = "brute-force"
     exact = True
@@ -39,7 +39,7 @@ class BruteForcePlacement(PlacementMethod):
     size_hint = "fewer clients, drafters or tokens"
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Add one unit at a time to every reachable combination of served clients."""
+        """Extend every reachable combination of served clients by one unit at a time."""
         prepared = prepare(problem, True, budget)
         patterns = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
         nobody: Use = ((0,) * len(problem.classes), ())
@@ -87,9 +87,11 @@ def _joined(state: Use, use: Use) -> Use:
 
 
 def _total(prepared: Prepared, state: Use, value: float) -> float:
-    """Return the value of a state, including its draft units.
+    """Return the objective value of a state after paying for its draft units.
 
-    The value is -inf if some clients are not served or a pool has too few units.
+    A state consists of the clients served so far and their use of draft units. The value is -inf if
+    a pool has too few units or a type of draft units does not fit its clients. It is also -inf if a
+    client is not served, unless the objective is "capacity".
     """
     problem = prepared.problem
     used = [0] * len(problem.draft_pools)

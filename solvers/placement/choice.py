@@ -1,4 +1,4 @@
-"""Choice of the number of units per pattern by an integer program, which HiGHS solves."""
+"""Choice of the number of units that use each pattern, by an integer program solved with HiGHS."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from specopt.solvers.placement.prepare import Prepared, Side
 from specopt.solvers.placement.program import Program
 
 Choice = tuple[dict[Pattern, int] | None, float]
-"""Chosen patterns with their numbers of units, and an upper bound on the value of every choice.
+"""A tuple (patterns, bound): chosen patterns with their numbers of units, and an upper bound on the
+value of every choice.
 
-The patterns are None if no feasible choice was found, and the bound is -inf if no choice is
-feasible.
+The first entry is None if no feasible choice was found. The bound is -inf if no choice is feasible.
 """
 
 
 def all_units(problem: PlacementProblem) -> list[int]:
-    """Return the number of units of each verifier and their total, and then the same numbers again.
+    """Return the available units of each verifier and their total, listed twice.
 
-    The second half of the result applies to the units that are always busy.
+    The first half of the list limits all units, and the second half limits the units that are
+    always busy.
     """
     units = [one.units for one in problem.verifiers]
     return 2 * [*units, sum(units)]
 
 
 def counted(problem: PlacementProblem, verifier: int, is_full: bool = False) -> list[int]:
-    """Return the indices into `all_units` of the entries that count a unit of the verifier."""
+    """Return the indices of the entries of `all_units` that count a unit of the verifier."""
     kinds = 1 + len(problem.verifiers)
     once = [verifier, kinds - 1]
     return once + [kinds + kind for kind in once] * is_full
@@ -42,18 +43,19 @@ def counted(problem: PlacementProblem, verifier: int, is_full: bool = False) -> 
 class Frame:
     """A program with the rows that every plan satisfies.
 
-    Its columns are the draft units and, for the objective "capacity", the share of clients served.
+    The columns are the numbers of draft units and, for the objective "capacity", the share of
+    clients served.
 
     Parameters
     ----------
     program
-        The program.
+        The linear or integer program.
     classes
-        Rows that count the clients of each class.
+        Indices of the rows that count the clients of each class.
     verifiers
-        Rows that count units (see `counted`).
+        Indices of the rows that count units (see `counted`).
     drafts
-        Rows that count the clients of each type of draft units.
+        Indices of the rows that count the clients of each type of draft units.
     """
 
     program: Program
@@ -62,7 +64,10 @@ class Frame:
     drafts: range
 
     def clients(self, side: Side, entries: Iterable[tuple[int, float]]) -> dict[int, float]:
-        """Return the number of clients in each row, given pairs of an option and its number."""
+        """Return the coefficients of a unit's clients in the rows that count clients.
+
+        `entries` contains pairs of an option and its number of clients.
+        """
         found: dict[int, float] = defaultdict(float)
         for option, amount in entries:
             way = side.ways[option]
@@ -79,7 +84,7 @@ class Frame:
         most: Sequence[int] = (),
         whole: bool = True,
     ) -> Frame:
-        """Build the frame of a problem.
+        """Build the program with the rows that every plan satisfies.
 
         `least` and `most` are bounds on the numbers of units (see `counted`). By default, they are
         0 and the number of available units.
@@ -113,11 +118,12 @@ def choose(
     reached: float = -math.inf,
     penalty: float = 0.0,
 ) -> Choice:
-    """Return the best choice of patterns that serves every client.
+    """Choose the number of units that use each pattern, such that every client is served.
 
-    For the objective "capacity", the choice serves the largest possible share of each class. The
-    linear relaxation is solved first. A choice that improves on a known plan cannot use a pattern
-    whose reduced cost exceeds the gap between the relaxation and that plan.
+    The result is the best choice and an upper bound (see `Choice`). For the objective "capacity",
+    the choice serves the largest possible share of each class. The linear relaxation is solved
+    first. A choice that improves on the incumbent cannot use a pattern whose reduced cost exceeds
+    the gap between the relaxation and the incumbent.
 
     Parameters
     ----------
@@ -126,7 +132,7 @@ def choose(
     patterns
         Patterns of units, with their values.
     reached
-        Value of the best known plan; only a better choice is returned.
+        Value of the incumbent. Patterns that no better choice can use are excluded.
     penalty
         Cost per client that is not served; 0 if all clients must be served.
     """

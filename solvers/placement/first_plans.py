@@ -1,4 +1,4 @@
-"""Simple initial plans, which draft in a single place or place clients one at a time."""
+"""Simple initial plans, which draft in a single place or assign clients one at a time."""
 
 from __future__ import annotations
 
@@ -13,23 +13,26 @@ from specopt.solvers.placement.prepare import Prepared
 from specopt.solvers.placement.rounding import Filling
 
 CLIENTS = 2**60
-"""Number of clients assumed for a class without a limit, which is more than fit in the memory of
-all units.
+"""Number of clients assumed for a class without a limit.
+
+This number exceeds the number of clients that fit in the memory of all units.
 """
 
 UNITS = 1000
-"""Maximum number of units for which a plan that divides the clients evenly is built."""
+"""Maximum total number of units for which `shared` builds a plan."""
 
 STEPS = 300
-"""Maximum number of steps of the one-by-one placement. With more clients, each step places a group
-of clients.
+"""Maximum number of steps in which `one_by_one` assigns the clients.
+
+If there are more clients, each step assigns a group of clients.
 """
 
 
 def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:
-    """Yield simple plans, starting with the one that is quickest to build.
+    """Yield simple plans, starting with the plan that is quickest to build.
 
-    If there are many clients, the plan that places clients one at a time is omitted.
+    A plan is given as patterns with numbers of units. If there are many clients, the plan that
+    assigns clients one at a time is omitted.
     """
     yield shared(prepared)
     for place in PLACES[:3]:
@@ -40,7 +43,7 @@ def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:
 
 
 def shared(prepared: Prepared) -> Counter[Pattern]:
-    """Return patterns without drafts that divide the clients evenly among all units.
+    """Return patterns without drafts in which the clients are divided evenly among all units.
 
     The result is empty if there are more than `UNITS` units.
     """
@@ -57,11 +60,11 @@ def shared(prepared: Prepared) -> Counter[Pattern]:
 
 
 def one_by_one(prepared: Prepared) -> Counter[Pattern]:
-    """Place every client on the unit and with the option that increase the objective most.
+    """Assign each client to the unit and option that increase the objective most.
 
-    The next client belongs to the class with the smallest share of placed clients. The result is
-    empty if some client cannot be placed. For the objective "capacity", clients are placed until
-    no further client fits.
+    The next client always belongs to the class with the smallest share of assigned clients. The
+    result is empty if some client cannot be assigned. For the objective "capacity", clients are
+    assigned until the next client does not fit on any unit.
     """
     total, free = sum(prepared.clients), prepared.problem.objective == "capacity"
     size = max(1, total // STEPS)
@@ -89,9 +92,9 @@ def one_by_one(prepared: Prepared) -> Counter[Pattern]:
 
 
 def filled(prepared: Prepared, place: Place) -> Counter[Pattern]:
-    """Return patterns that serve all clients with drafts from one place.
+    """Return patterns that serve all clients with drafts made in one place.
 
-    Every unit serves a single class and is filled as far as possible. Classes are placed in order
+    Every unit serves a single class and is filled as far as possible. Classes are assigned in order
     of decreasing weight, and each class uses the verifier and option with the largest value per
     client on a full unit. Ties go to the verifier with the lowest busy power. For the objective
     "capacity", the classes share the units equally. The result is empty if some clients cannot be

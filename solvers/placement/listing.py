@@ -16,7 +16,7 @@ from specopt.solvers.placement.patterns import SLACK, Pattern, most_clients, und
 from specopt.solvers.placement.prepare import Prepared
 
 MAX_KEPT, MAX_ENTRIES = 2**15, 64
-"""Maximum number of stored patterns per side, and maximum number of entries per pattern.
+"""Limits on stored patterns: their number per side, and the number of entries per pattern.
 
 If a side exceeds either limit, the enumeration stops without a result.
 """
@@ -28,11 +28,16 @@ If patterns are only counted, this number is 100 times as large.
 """
 
 SECONDS_PER_PATTERN = 3e-6
-"""Work of evaluating a pattern, in seconds; counting a pattern takes a hundredth of this work."""
+"""Work of evaluating a pattern, in seconds.
+
+Counting a pattern without evaluating it takes a hundredth of this work.
+"""
 
 
 Task = tuple[int, Any, Floats, Any]
-"""Index of a side, parameters of the search, prices of the options, and boxes to search."""
+"""One task of an enumeration: the index of a side, parameters of the search, the prices of the
+options, and the boxes to search.
+"""
 
 
 def listed(
@@ -42,7 +47,7 @@ def listed(
     tasks: Iterable[Task],
     is_valued: bool = True,
 ) -> list[Pattern] | None:
-    """Return the patterns in the given boxes of some sides; None if there are more than `most`.
+    """Return the patterns in the boxes of some sides, or None if there are more than `most`.
 
     `clients` is the maximum number of clients per unit, by class. If `is_valued` is False, patterns
     are only counted, and the list is empty.
@@ -86,7 +91,7 @@ def listed(
 
 
 def every(prepared: Prepared, most: int) -> list[Pattern] | None:
-    """Return all patterns that fit in memory; None if there are more than `most`.
+    """Return all patterns that fit in memory, or None if there are more than `most`.
 
     Among the patterns that agree in verifier, clients and draft units, only the most valuable
     pattern is returned.

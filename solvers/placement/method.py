@@ -1,4 +1,4 @@
-"""Base classes of the placement methods, with functions to offer plans or explain infeasibility."""
+"""Base classes of the methods for `placement`, and functions that they share."""
 
 from __future__ import annotations
 
@@ -24,34 +24,36 @@ from specopt.solvers.placement.patterns import SLACK, Pattern, count_exact, plan
 from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 
 PLAIN_OPTIONS, PLAIN_PATTERNS = 20_000, 3000
-"""Limits for building a plan without compiled code: the maximum number of options, and the maximum
-number of patterns that the judge evaluates.
+"""Limits for building a simple plan without compiled code.
+
+The first is the maximum number of options. The second is the maximum number of patterns that the
+judge evaluates.
 """
 
 PLAIN_SECONDS = 0.02
-"""Time after which the search for simple plans stops if a plan has been found, in seconds."""
+"""Time in seconds after which the search for simple plans stops once a plan has been found."""
 
 
 @dataclass(frozen=True)
 class PlacementMethod(Method):
     """Base class of the methods for `placement`.
 
-    If the time limit is reached before a method finds a plan, a simple plan is offered instead.
+    If the time limit is reached before a method finds a plan, a simple plan is returned instead.
     """
 
     solves = PlacementProblem
     size_unit = "patterns of units"
 
     def size_of(self, problem: PlacementProblem) -> float:
-        """Return the number of patterns of a problem, or infinity above the size limit."""
+        """Return the number of patterns of a problem, or infinity above the method's limit."""
         return count_exact(problem, self.max_size or 0)
 
     def bytes_needed(self, problem: PlacementProblem) -> dict[str, float]:
-        """Return the memory that the method needs, in bytes by purpose, including the options."""
+        """Return the required memory in bytes by purpose, including the memory for the options."""
         return super().bytes_needed(problem) | {"options of clients": 500.0 * most_options(problem)}
 
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Search for a plan, and offer a simple plan if the search finds none in time."""
+        """Search for a plan, and record a simple plan if none is found in time."""
         try:
             return self.search(problem, budget)
         except OutOfTime:
@@ -60,18 +62,21 @@ class PlacementMethod(Method):
             raise
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Solve a problem within a budget, in the same way as `run` in other methods."""
+        """Search for a plan within the limits of `budget`.
+
+        Subclasses implement this method instead of `run`.
+        """
         raise NotImplementedError
 
     def plans(self, prepared: Prepared) -> Iterator[Counter[Pattern]]:
-        """Yield the patterns of plans that are quick to build."""
+        """Yield plans that are quick to build, as patterns with numbers of units."""
         return first_plans(prepared)
 
     def offer_plain(self, problem: PlacementProblem, budget: Budget) -> None:
-        """Offer the best simple plan found within `PLAIN_SECONDS`.
+        """Record the best simple plan found within `PLAIN_SECONDS`.
 
-        If no plan is found in that time, offer the first plan that is found later. The judge
-        evaluates the patterns if the kernel is not compiled yet.
+        If no plan is found in that time, the first plan that is found later is recorded. If the
+        kernel is not compiled yet, the judge evaluates the patterns.
         """
         from specopt.solvers.placement.kernels.units import values
 
@@ -102,14 +107,14 @@ class SimplePlacement(PlacementMethod):
 
     @abstractmethod
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:
-        """Return patterns that serve all clients, or nothing if the rule cannot place a client."""
+        """Return patterns that serve all clients, or an empty counter if the rule fails."""
 
     def plans(self, prepared: Prepared) -> Iterator[Counter[Pattern]]:
-        """Yield the patterns of the only plan of the method."""
+        """Yield the patterns of the method's only plan."""
         yield self.patterns(prepared)
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Offer the plan that consists of the method's patterns."""
+        """Record the plan that consists of the method's patterns, and return the outcome."""
         prepared = prepare(problem, budget=budget)
         plan = offer(prepared, self.patterns(prepared), budget)
         said = self.guarantee if plan is None else None
@@ -117,7 +122,10 @@ class SimplePlacement(PlacementMethod):
 
 
 def plain(problem: PlacementProblem) -> PlacementProblem:
-    """Return the problem, without drafts if it has too many options for a quick plan."""
+    """Return a problem for which a plan can be built quickly.
+
+    Drafts are removed from the problem if it has too many options. Otherwise, it is unchanged.
+    """
     if most_options(problem) <= PLAIN_OPTIONS:
         return problem
     classes = (
@@ -128,7 +136,7 @@ def plain(problem: PlacementProblem) -> PlacementProblem:
 
 
 def offer(prepared: Prepared, used: Mapping[Pattern, int], budget: Budget) -> PlacementPlan | None:
-    """Offer and return the plan that uses each pattern the given number of times.
+    """Record and return a plan in which `used` gives the number of units for each pattern.
 
     Return None if that plan is infeasible.
     """
@@ -142,11 +150,11 @@ def offer(prepared: Prepared, used: Mapping[Pattern, int], budget: Budget) -> Pl
 
 
 def why_infeasible(prepared: Prepared, served: float = math.inf) -> Infeasible:
-    """Return the error that explains why no plan exists.
+    """Return an exception that explains why no plan exists.
 
-    The error names a class whose clients cannot be served even alone, and the violated constraint.
-    If there is no such class, `served` is the maximum number of clients that can be served, or
-    infinity if it is unknown.
+    The message names a class with clients that cannot be served even alone, and the violated
+    constraint. If there is no such class, the message reports `served`, the maximum number of
+    clients that can be served. It is infinity if the number is unknown.
     """
     problem, kernels = prepared.problem, prepared.kernels
     for c, of in enumerate(problem.classes):

@@ -1,5 +1,6 @@
-"""A readable reference for placement: an integer program over patterns of units, formulated in
-Pyomo and solved by HiGHS.
+"""A readable reference formulation of placement as an integer program over patterns of units.
+
+The program is written in Pyomo and solved by HiGHS.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ from specopt.solvers.pyomo_program import ByProgram, run_program
 MAX_PATTERNS = 10_000
 
 UNITS = 100.0
-"""Value of the most valuable pattern after scaling.
+"""Value of the most valuable pattern after scaling of the objective.
 
-Values are scaled because the tolerances of HiGHS are absolute.
+The objective is scaled because the tolerances of HiGHS are absolute.
 """
 
 
 @dataclass(frozen=True)
 class MilpPlacement(ByProgram, PlacementMethod):
-    """An integer program whose variables count the units that use each pattern."""
+    """Solve an integer program whose variables count the units that use each pattern."""
 
     name = "milp"
     source = "own; a cutting-stock program over patterns, Pyomo and HiGHS"
@@ -58,7 +59,9 @@ class MilpPlacement(ByProgram, PlacementMethod):
 
 
 def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
-    """Return the program over all patterns as a Pyomo model, built within the limits of `budget`.
+    """Return the integer program over all patterns as a Pyomo model.
+
+    The model is built within the limits of `budget`.
 
     Raises
     ------
@@ -136,7 +139,7 @@ def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
 
 
 def read(problem: PlacementProblem, program: Any, value: Value) -> PlacementPlan:
-    """Return the plan that corresponds to the solution of a program."""
+    """Return the plan that corresponds to a solution of the program."""
     counts = ((one, round(value(program.used[k]))) for k, one in enumerate(program.patterns))
     return plan_of(program.prepared, {one: count for one, count in counts if count})
 

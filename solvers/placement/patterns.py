@@ -1,6 +1,7 @@
-"""Patterns: the clients that one unit serves, with the contribution of the unit to the objective.
+"""Patterns, each of which describes the clients that one unit serves.
 
-A plan specifies the number of units that use each pattern.
+The value of a pattern is the unit's contribution to the objective. A plan specifies the number of
+units that use each pattern.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 
 SLACK = 0.9e-9
-"""Relative tolerance of patterns for memory and minimum rates, slightly smaller than the tolerance
-of the judge.
+"""Relative tolerance for memory and minimum rates when patterns are evaluated.
+
+It is slightly smaller than the tolerance of the judge.
 """
 
 SECONDS_PER_PATTERN = 1e-5
@@ -27,16 +29,16 @@ SECONDS_PER_PATTERN = 1e-5
 
 
 Use = tuple[tuple[int, ...], tuple[tuple[int, int, bool, bool], ...]]
-"""Number of clients served, by class, and a tuple for every type of draft unit in use.
+"""The number of clients served by class, and a tuple for every type of draft units in use.
 
-The tuple contains the index of the type, its number of clients, and whether some client reaches its
-largest context and its draft length.
+The tuple contains the index of the type, its number of clients, and two flags. They tell whether
+some client has the largest context of the type, and whether some client has its draft length.
 """
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """The clients that one unit serves.
+    """The clients that one unit serves, and the value of the unit.
 
     Parameters
     ----------
@@ -45,7 +47,7 @@ class Pattern:
     entries
         Pairs of an option and its number of clients, sorted by option.
     value
-        Contribution of the unit to the objective, with the sign for maximisation.
+        Contribution of the unit to the objective, where larger is better.
     """
 
     side: int
@@ -53,7 +55,7 @@ class Pattern:
     value: float = 0.0
 
     def served(self, prepared: Prepared) -> list[int]:
-        """Return the number of clients by class."""
+        """Return the number of clients that the pattern serves, by class."""
         found = [0] * len(prepared.clients)
         for option, count in self.entries:
             found[prepared.sides[self.side].ways[option].cls] += count
@@ -66,7 +68,7 @@ class Pattern:
         return tuple(self.served(prepared)), tuple(types)
 
     def drafted(self, prepared: Prepared) -> dict[int, int]:
-        """Return the number of clients that draft in a pool, by type of draft units."""
+        """Return the number of clients that draft on draft units, by type of draft unit."""
         found: dict[int, int] = defaultdict(int)
         for option, count in self.entries:
             draft = prepared.sides[self.side].ways[option].draft
@@ -102,12 +104,15 @@ def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
 
 
 def sign(problem: PlacementProblem) -> float:
-    """Return the factor, 1 or -1, that turns the objective into a value to be maximised."""
+    """Return the factor, 1 or -1, by which the objective is multiplied so that larger is better."""
     return -1.0 if problem.sense == "minimize" else 1.0
 
 
 def judged(prepared: Prepared, pattern: Pattern) -> Pattern:
-    """Return a pattern with its value according to the judge, or -inf if it is infeasible."""
+    """Return a pattern with the value that the judge computes.
+
+    The value is -inf if the pattern is infeasible.
+    """
     prepared.budget.check()
     prepared.budget.spend(1.0)
     plan, problem = plan_of(prepared, {pattern: 1}), prepared.problem
@@ -117,7 +122,7 @@ def judged(prepared: Prepared, pattern: Pattern) -> Pattern:
 
 
 def count_exact(problem: PlacementProblem, enough: int) -> float:
-    """Return the number of patterns that fit in memory, or infinity if it exceeds `enough`.
+    """Return the number of patterns that fit in memory, or infinity if the number exceeds `enough`.
 
     Minimum rates are ignored. Draft units with different numbers of clients are distinguished.
     """
@@ -132,8 +137,8 @@ def count_exact(problem: PlacementProblem, enough: int) -> float:
 def most_clients(prepared: Prepared) -> list[int]:
     """Return the maximum number of clients of each class on one unit.
 
-    This is the number of clients of the class or, for the objective "capacity", the number of
-    clients that fit in memory.
+    The maximum is the number of clients of the class. For the objective "capacity", it is the
+    number of clients that fit in memory.
     """
     if prepared.problem.objective != "capacity":
         return prepared.clients
@@ -146,7 +151,7 @@ def most_clients(prepared: Prepared) -> list[int]:
 
 
 def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
-    """Yield every nonempty pattern that fits in memory, without checking minimum rates."""
+    """Yield every nonempty pattern that fits in memory, regardless of minimum rates."""
     for index, side in enumerate(prepared.sides):
         needs = (side.unit.kv * side.options["memory"]).tolist()
         stack: list[tuple[tuple[tuple[int, int], ...], int, float, list[int]]]
@@ -167,7 +172,7 @@ def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
 
 
 def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Return the patterns that no other pattern dominates.
+    """Return the patterns that are not dominated by another pattern.
 
     Among the patterns that agree in verifier, clients per class and draft units, only the most
     valuable pattern remains.
@@ -183,10 +188,11 @@ def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern
 
 
 def widest(prepared: Prepared, pattern: Pattern, draft: int) -> tuple[bool, bool]:
-    """Return whether some client reaches the largest context of a type of draft units, and whether
-    some client reaches its largest draft length.
+    """Return whether a pattern reaches the largest context and draft length of a draft type.
 
-    Only the clients of the pattern that use this type are considered.
+    The two results tell whether some client has the largest context of the type of draft units, and
+    whether some client has its largest draft length. Only the clients of the pattern that use this
+    type are considered.
     """
     of, side = prepared.drafts[draft], prepared.sides[pattern.side]
     ways = [side.ways[option] for option, _ in pattern.entries if side.ways[option].draft == draft]
@@ -198,7 +204,7 @@ def widest(prepared: Prepared, pattern: Pattern, draft: int) -> tuple[bool, bool
 
 
 def plan_of(prepared: Prepared, used: Mapping[Pattern, int]) -> PlacementPlan:
-    """Return the plan that uses each pattern the given number of times.
+    """Return the plan in which `used` gives the number of units for each pattern.
 
     The plan contains the minimum number of draft units.
     """

@@ -1,8 +1,8 @@
-"""Array form of a placement problem.
+"""A placement problem as arrays, with the options for serving each class of clients.
 
 A side is a verifier together with the drafter that runs next to it, if any. An option is one way to
-serve a client of some class on a side. A type of draft units is a pool and a drafter with a range
-of client numbers per unit.
+serve a client of some class on a side. A type of draft units is a pool and a drafter, together with
+a range for the number of clients per unit.
 """
 
 from __future__ import annotations
@@ -23,21 +23,24 @@ from specopt.models.placement.problem import ClientClass, Drafter, PlacementProb
 from specopt.solvers.budget import Budget
 
 OBJECTIVES = ("goodput", "fair", "capacity", "cost", "energy")
-"""Names of the objectives; the kernels identify an objective by its index in this tuple."""
+"""Names of the objectives. The kernels identify an objective by its index in this tuple."""
 
 EXACT_SIZES = 8
-"""Number of clients per draft unit up to which every number has a separate type.
+"""Largest number of clients per draft unit that has a type of its own.
 
-For larger numbers of clients, each type covers a range of numbers.
+For larger numbers, each type covers a range of client numbers.
 """
 
 RANGE = 1.25
-"""Ratio of the ends of the range of client numbers that one type of large draft units covers."""
+"""Maximum ratio of the largest to the smallest number of clients that a draft type covers.
+
+It applies above `EXACT_SIZES` clients per unit.
+"""
 
 
 @dataclass(frozen=True)
 class DraftType:
-    """A type of draft units: units of one pool, with the same drafter and similar client numbers.
+    """A type of draft units of one pool, with the same drafter and similar numbers of clients.
 
     Parameters
     ----------
@@ -59,7 +62,10 @@ class DraftType:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """An option as it appears in a plan: a class of clients, with the place of its drafts."""
+    """An option as it appears in a plan.
+
+    It is a class of clients, with the place and the drafter of its draft tokens.
+    """
 
     cls: int
     place: Place
@@ -71,7 +77,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Side:
-    """The units of a verifier, with at most one drafter running alongside.
+    """A side: the units of one verifier, with at most one drafter running alongside.
 
     Parameters
     ----------
@@ -82,11 +88,11 @@ class Side:
     length
         Draft length of that drafter; 0 if there is none.
     unit
-        Record that describes the unit to the kernels.
+        Kernel record that describes the unit.
     options
-        Options of clients on these units, as records for the kernels.
+        Options of clients on these units, as kernel records.
     ways
-        Options in the same order, as they appear in a plan.
+        The same options in the same order, as they appear in a plan.
     """
 
     verifier: int
@@ -98,7 +104,7 @@ class Side:
 
     @cached_property
     def by_class(self) -> defaultdict[int, list[int]]:
-        """Indices of the options, by class."""
+        """Indices of the options by class of clients."""
         found = defaultdict(list)
         for option, way in enumerate(self.ways):
             found[way.cls].append(option)
@@ -107,12 +113,12 @@ class Side:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A placement problem in array form.
+    """A placement problem as arrays, with the budget of the solve and the kernels.
 
     Parameters
     ----------
     problem
-        The problem.
+        The original problem.
     objective
         Index of the objective in `OBJECTIVES`.
     sides
@@ -124,8 +130,8 @@ class Prepared:
     budget
         Budget of the solve, which includes the compilation of kernels.
     kernels
-        Module `units`, whose kernels are compiled on their first call; None if the judge evaluates
-        the patterns.
+        Module `units`, whose kernels are compiled on their first call. None if the judge evaluates
+        the patterns instead.
     """
 
     problem: PlacementProblem
@@ -142,7 +148,7 @@ class Prepared:
         return [one.clients for one in self.problem.classes]
 
     def price_of(self, index: int) -> float:
-        """Return the cost that one unit of a pool contributes to the objective."""
+        """Return the contribution of one unit of a pool to the objective, as a cost."""
         pool = self.problem.draft_pools[index]
         prices = {"cost": pool.price_per_second, "energy": pool.busy_watts}
         return prices.get(OBJECTIVES[self.objective], 0.0)
@@ -151,10 +157,11 @@ class Prepared:
 def prepare(
     problem: PlacementProblem, exact: bool = False, budget: Budget | None = None
 ) -> Prepared:
-    """Convert a problem to arrays.
+    """Convert a placement problem to arrays.
 
     If `exact` is True, the types of draft units distinguish the number of clients, the largest
-    context and the largest draft length. `budget` is the budget of the solve, by default unlimited.
+    context and the largest draft length. `budget` is the budget of the solve, which is unlimited by
+    default.
     """
     budget = budget or Budget(problem)
     kernels = budget.load("placement.units")
@@ -175,7 +182,7 @@ class _Builder:
         self.drafts = list(self._draft_types())
 
     def sides(self) -> Iterator[Side]:
-        """Yield every verifier alone, and combined with each drafter and draft length."""
+        """Yield the sides: every verifier alone, and with each drafter and draft length."""
         problem = self.problem
         for v, verifier in enumerate(problem.verifiers):
             yield self._side(v, verifier, -1, 0)
@@ -272,8 +279,10 @@ class _Builder:
                 yield self._option(way, of, trips, 0.0, tuple(times))
 
     def _accepted(self, c: int, d: int) -> tuple[list[float], list[float]]:
-        """Return the probability that all drafts are accepted, and the mean number of tokens per
-        round, both by draft length.
+        """Return acceptance statistics of a class c of clients with drafter d, by draft length.
+
+        They are the probability that all drafts and one more token would be accepted, and the mean
+        number of tokens per round.
         """
         if d < 0:
             return [0.0], [1.0]
@@ -335,7 +344,7 @@ class _Builder:
 
 
 def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
-    """Return the maximum number of clients per draft unit that runs a drafter, by pool index."""
+    """Return the maximum number of clients per draft unit with a drafter, by pool index."""
     users = [c for c in problem.classes if drafter.name in c.acceptance.values]
     found: dict[int, int] = {}
     if not users:
@@ -355,7 +364,7 @@ def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
 
 
 def most_options(problem: PlacementProblem, exact: bool = False) -> float:
-    """Return an upper bound on the number of options without building the options."""
+    """Return an upper bound on the number of options, computed without building them."""
     most, contexts = problem.max_draft_tokens, len({one.context_tokens for one in problem.classes})
     of: dict[str, int] = {}
     for drafter in problem.drafters:
@@ -377,7 +386,7 @@ def most_options(problem: PlacementProblem, exact: bool = False) -> float:
 
 
 def _ranges(most: int, exact: bool) -> Iterator[tuple[int, int]]:
-    """Yield the ends of consecutive ranges that cover the client numbers from 1 to `most`."""
+    """Yield (low, high) for consecutive ranges that cover the client numbers from 1 to `most`."""
     low = 1
     while low <= most:
         high = low if exact or low <= EXACT_SIZES else min(most, int(low * RANGE))

@@ -1,4 +1,4 @@
-"""Linear and integer maximisation programs, built column by column and solved by HiGHS."""
+"""Linear and integer maximisation programs that are built column by column and solved by HiGHS."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ from specopt.models.result import Termination
 from specopt.solvers.solver_status import termination_of
 
 SECONDS_PER_PROGRAM, SECONDS_PER_STEP, SECONDS_PER_NODE = 1e-3, 2e-4, 1e-2
-"""Work per program, per iteration of the simplex method, and per branch-and-bound node, in seconds.
-"""
+"""Estimated work in seconds per program, per simplex iteration, and per branch-and-bound node."""
 
 TOLERANCE = 1e-9
-"""Feasibility tolerance of HiGHS, for rows and for reduced costs."""
+"""Feasibility tolerance of HiGHS for rows and for reduced costs."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The solution of a program, as computed by HiGHS.
+    """The solution of a program, as returned by HiGHS.
 
     Parameters
     ----------
@@ -33,7 +32,7 @@ class Solution:
     losses
         Reduced cost of every column of a linear program.
     value
-        Objective of the solution; -inf if no feasible point was found.
+        Objective value of the solution; -inf if no feasible point was found.
     bound
         Upper bound on the objective of all feasible points; -inf if the program is infeasible.
     work
@@ -50,7 +49,7 @@ class Solution:
 
 @dataclass
 class Program:
-    """A maximisation program with bounded rows and nonnegative columns.
+    """A maximisation program with two-sided rows and nonnegative columns.
 
     Parameters
     ----------
@@ -61,7 +60,7 @@ class Program:
     most
         Upper bound on the value of every column.
     whole
-        Flag for every column: whether its value must be an integer.
+        Whether the value of each column must be an integer.
     columns
         Coefficients of every column, by row.
     """
@@ -74,7 +73,7 @@ class Program:
     columns: list[Mapping[int, float]] = field(default_factory=list)
 
     def rows(self, lower: Sequence[float], upper: Sequence[float]) -> range:
-        """Add rows and return their indices."""
+        """Add rows with the bounds `lower` and `upper`, and return their indices."""
         first = len(self.lower)
         self.lower += lower
         self.upper += upper
@@ -83,7 +82,7 @@ class Program:
     def column(
         self, cost: float, held: Mapping[int, float], most: float = math.inf, whole: bool = False
     ) -> int:
-        """Add a column and return its index."""
+        """Add a column with its objective and row coefficients, and return its index."""
         self.costs.append(cost)
         self.most.append(most)
         self.whole.append(whole)
@@ -98,7 +97,7 @@ class Program:
         presolve: bool = True,
         work: float = math.inf,
     ) -> Solution:
-        """Solve the program and return its solution.
+        """Solve the program with HiGHS and return its solution.
 
         The objective is divided by `unit`, because the tolerances of HiGHS are absolute. `presolve`
         enables presolving, except for integer programs with a time limit, because presolving may

@@ -1,4 +1,4 @@
-"""The method `refined`, which solves placement problems exactly.
+"""The method `refined` for `placement`, which searches for plans and proves a bound.
 
 If a problem has few patterns of units, all patterns are listed. Otherwise, patterns are generated
 in successively smaller boxes (see `boxes`).
@@ -26,40 +26,45 @@ from specopt.solvers.placement.relaxation import Duals, Relaxation
 from specopt.solvers.placement.rounding import completed, improved, nearest, whole_units
 
 FEW_PATTERNS, MANY_PATTERNS = 10_000, 3_000_000
-"""Maximum number of patterns to list at the start, and at the end if optimality is not proven."""
+"""Limits on the number of patterns that are listed completely.
+
+The first limit applies at the start. The second applies at the end, if optimality is not proven.
+"""
 
 EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
-"""Maximum number of clients, and of options, for which the types of draft units are exact: they
-distinguish the number of clients, the largest context and the largest draft length.
+"""Maximum numbers of clients and of options for which the types of draft units are exact.
+
+Exact types distinguish the number of clients, the largest context and the largest draft length.
 """
 
 LISTED_CLIENTS = 2000
-"""Maximum number of clients for which integer patterns near the bound are listed."""
+"""Maximum total number of clients for which integer patterns near the bound are listed."""
 
 ROUNDED = 1.03
-"""Maximum ratio of the ends of boxes for which every round searches for plans."""
+"""Maximum ratio of the ends of boxes at which each round searches for plans by rounding."""
 
 WHOLE_UNITS = 1.003
-"""Maximum ratio of the ends of boxes for which a round branches on numbers of units and lists
-integer patterns.
+"""Maximum ratio of the ends of boxes at which a round lists integer patterns and branches.
+
+The search branches on the numbers of units.
 """
 
 LEAVES = 200
-"""Maximum number of leaves of one branch-and-bound search over numbers of units."""
+"""Maximum number of leaves of a branch-and-bound search over numbers of units."""
 
 NARROW = tuple(
     1.0 + width for width in (0.1, 0.03, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10)
 )
-"""Ratio of the ends of the smallest boxes, for each round."""
+"""Ratio of the ends of a box up to which the box is not split, for each round."""
 
 NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)
-"""Shares of the gap that listed patterns may lose.
+"""Fractions of the optimality gap that a listed pattern may lose, in the order of trials.
 
-Small shares yield few patterns and are tried first.
+Small fractions yield few patterns and are therefore tried first.
 """
 
 BOXES = (16, 40)
-"""Numbers of boxes in the integer programs that round units.
+"""Numbers of boxes in the integer programs that round the fractional numbers of units.
 
 Programs with few boxes are faster, and programs with many boxes may yield better plans.
 """
@@ -70,15 +75,15 @@ SECONDS_PER_PLAN = 2.0
 
 @dataclass(frozen=True)
 class Refined(PlacementMethod):
-    """Column generation over patterns of units, in boxes of periods.
+    """Column generation over patterns of units, with bounds within boxes of periods.
 
-    If there are few patterns, an integer program chooses among all of them, after dominated
-    patterns are removed. Otherwise, the bound follows from fractional patterns and from branching
-    on the numbers of units. Each pattern is bounded within a box of periods (or of waits), and the
-    boxes become smaller in every round. Plans are found by rounding the fractional numbers of units
-    and clients. Once the boxes are small, an integer program chooses among the patterns near the
-    bound. If optimality is still not proven, an integer program finally chooses among all patterns,
-    provided that there are at most a few million.
+    If there are few patterns, an integer program chooses among all patterns that are not dominated.
+    Otherwise, the bound follows from fractional patterns and from branching on the numbers of
+    units. A box is a range of periods or of waits, and the boxes become smaller in every round.
+    Plans are found by rounding the fractional numbers of units and clients. Once the boxes are
+    small, an integer program chooses among the patterns near the bound. If optimality is still not
+    proven, an integer program finally chooses among all patterns, provided that there are at most a
+    few million.
     """
 
     name = "refined"
@@ -89,7 +94,7 @@ class Refined(PlacementMethod):
     complexity = "patterns in all, or sides x boxes x options per pricing"
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """List all patterns if there are few; otherwise, generate patterns."""
+        """List all patterns if there are few. Otherwise, generate patterns in boxes."""
         if (simple := plain(problem)) is not problem:
             small = prepare(simple, budget=budget)
             offer(small, shared(small), budget)
@@ -113,7 +118,7 @@ class Refined(PlacementMethod):
 
 
 def _listed(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> dict[str, int]:
-    """Find the best plan over all patterns, and return the statistics."""
+    """Find the best plan over a list of all patterns, and return statistics of the search."""
     budget.check()
     if not patterns and prepared.problem.objective != "capacity":
         raise why_infeasible(prepared)
@@ -126,9 +131,9 @@ def _listed(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> dict
 
 
 def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> float:
-    """Choose among patterns, and offer the resulting plan if it improves on the incumbent.
+    """Choose among patterns, and record the resulting plan if it improves on the incumbent.
 
-    Return the bound.
+    Return an upper bound on the value of every choice.
     """
     used, bound = choose(prepared, patterns, _reached(budget))
     if used is not None:
@@ -137,7 +142,7 @@ def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> floa
 
 
 def _reached(budget: Budget) -> float:
-    """Return the value of the best plan so far, with the sign for maximisation; -inf if none."""
+    """Return the value of the incumbent as a quantity to be maximised, or -inf if there is none."""
     problem: PlacementProblem = budget.problem  # type: ignore[assignment]
     return -math.inf if budget.objective is None else sign(problem) * budget.objective
 
@@ -145,8 +150,8 @@ def _reached(budget: Budget) -> float:
 def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
     """Generate patterns in successively smaller boxes, and round the master solution to plans.
 
-    `whole` allows listing integer patterns, which requires exact types of draft units. Return the
-    statistics.
+    If `whole` is true, integer patterns may be listed, which requires exact types of draft units.
+    Return statistics of the search.
     """
     relaxation, rounds = Relaxation(prepared), 0
     if not relaxation.covers and prepared.problem.objective != "capacity":
@@ -184,7 +189,7 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
 
 
 def _improve(budget: Budget, value: float) -> None:
-    """Record an upper bound on the value of every plan.
+    """Record an upper bound on the value of every plan in the budget.
 
     For the objective "capacity", the bound is rounded down to a share that corresponds to an
     integer number of clients of some class.
@@ -199,7 +204,7 @@ def _improve(budget: Budget, value: float) -> None:
 
 
 def _round(relaxation: Relaxation, duals: Duals, budget: Budget, numbers: tuple[int, ...]) -> None:
-    """Round a solution of the master program to plans, and offer these plans.
+    """Round a solution of the master program to plans, and record these plans in the budget.
 
     Rounding is repeated for each number of boxes in `numbers`.
     """
@@ -261,10 +266,10 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
 
 
 def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
-    """Choose among all integer patterns that a better plan may use; return whether this succeeded.
+    """Choose among all integer patterns that can occur in a better plan.
 
-    First, the patterns of the master program are rounded to find a good plan, because fewer
-    patterns need to be listed once a good plan is known.
+    Return whether this succeeded. The patterns of the master program are rounded first to find a
+    good plan. The better this plan is, the fewer patterns need to be listed.
     """
     prepared = relaxation.prepared
     _chosen(prepared, undominated(prepared, nearest(relaxation)), budget)
@@ -285,7 +290,7 @@ def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
 
 
 def _check_feasible(prepared: Prepared, budget: Budget) -> None:
-    """Raise `Infeasible` if fractional patterns cannot serve all clients."""
+    """Raise `Infeasible` if even fractional patterns cannot serve all clients."""
     free = replace(prepared, objective=OBJECTIVES.index("capacity"))
     relaxation = Relaxation(free, narrow=1.01, penalty=1.0)
     relaxation.solve(budget.check, 1e-6)

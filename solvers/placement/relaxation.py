@@ -1,11 +1,10 @@
-"""An upper bound from fractional patterns, by column generation in successively smaller boxes (see
-`boxes`).
+"""An upper bound from fractional patterns, by column generation in successively smaller boxes.
 
-Every unit uses a pattern that is feasible in the linear program of some box. The master program,
-solved by HiGHS, chooses the number of units that use each pattern. At its dual prices, the best
-pattern of every side is found by a best-first search over boxes. By Lagrangian duality, the prices
-of the clients, of the draft units and of the best pattern per unit sum to an upper bound on every
-plan.
+Every unit uses a pattern that is feasible in the linear program of some box (see `boxes`). The
+master program, solved by HiGHS, chooses the number of units that use each pattern. At its dual
+prices, the best pattern of every side is found by a best-first search over boxes. By Lagrangian
+duality, the sum of the prices of all clients, of the draft units and of the best pattern of each
+unit is an upper bound on the value of every plan.
 """
 
 from __future__ import annotations
@@ -26,30 +25,35 @@ from specopt.solvers.placement.patterns import Pattern
 from specopt.solvers.placement.prepare import Prepared, Side
 
 FEW_UNITS = 24
-"""Maximum number of units for which no pattern may contain more clients of a class than exist."""
+"""Maximum number of units for which the size of a class limits patterns.
+
+No pattern may then contain more clients of a class than exist.
+"""
 
 SPARE = 4096
-"""Maximum number of boxes created by splitting, per side and pricing step."""
+"""Maximum number of boxes that are created by splitting, per side and pricing step."""
 
 MAX_NEAR = 300_000
-"""Maximum number of integer patterns to enumerate near the dual prices of the master program."""
+"""Maximum number of integer patterns near the dual prices to enumerate."""
 
 SECONDS_PER_OPTION = 5e-7
 """Work of pricing one option in one box, in seconds."""
 
 PER_SIDE = 3
-"""Maximum number of patterns that one pricing step adds per side."""
+"""Maximum number of patterns that a pricing step adds per side."""
 
 
 Duals = tuple[Floats, Floats, Floats]
-"""Dual prices of one client by class, of one unit (see `counted`), and of one client by type of
-draft units.
+"""Dual prices of the master program.
+
+They are the price of a client by class, of a unit (see `counted`), and of a client by type of draft
+units.
 """
 
 
 @dataclass(frozen=True)
 class Column:
-    """A fractional pattern.
+    """A fractional pattern, which is a column of the master program.
 
     Parameters
     ----------
@@ -62,8 +66,8 @@ class Column:
     value
         Largest value of the pattern in its box.
     bound
-        Upper bound on the reduced value of all patterns in the box, at the dual prices at which
-        this pattern was found.
+        Upper bound on the value, net of the dual prices of the clients, of all patterns in the box.
+        It is valid at the prices at which this pattern was found.
     """
 
     side: int
@@ -74,12 +78,12 @@ class Column:
 
     @property
     def is_full(self) -> bool:
-        """Whether the unit is always busy."""
+        """Whether a unit with this pattern is always busy."""
         return self.box[0] or self.box[3] >= 1.0
 
 
 class Relaxation:
-    """The master program.
+    """The master program, which chooses how many units use each fractional pattern.
 
     Parameters
     ----------
@@ -88,14 +92,16 @@ class Relaxation:
     narrow
         Ratio of the ends of a box below which the box is not split.
     penalty
-        Cost of a missing client or unit; 0 selects a cost above the value of any client.
+        Cost of a missing client or unit. The value 0 selects a cost that exceeds the value of any
+        client.
 
     Attributes
     ----------
     columns
         Patterns in the master program.
     least, most
-        Bounds on the numbers of units (see `counted`), at first 0 and the available units.
+        Lower and upper bounds on the numbers of units (see `counted`). Initially, they are 0 and
+        the number of available units.
     bound
         Best upper bound so far on the value of every plan.
     last
@@ -125,7 +131,7 @@ class Relaxation:
         self.penalty = penalty or self._penalty()
 
     def _penalty(self) -> float:
-        """Return a cost per missing client that exceeds the value of any client."""
+        """Return a cost per missing client that exceeds the largest contribution of any client."""
         worth = 1.0
         problem = self.prepared.problem
         for cover in self.covers:
@@ -158,10 +164,11 @@ class Relaxation:
             self.columns += found
 
     def narrow_to(self, narrow: float) -> None:
-        """Continue with narrower boxes.
+        """Reduce the width of the boxes to `narrow`, and continue from the patterns in use.
 
-        If the objective depends on rates, the patterns in use are kept with the lowest values that
-        are possible in their boxes.
+        If the objective depends on rates and no client or unit is missing, the patterns in use are
+        kept. Their values are reduced to the lowest values that are possible in their boxes.
+        Otherwise, all patterns are dropped.
         """
         objective, kept = self.prepared.problem.objective, []
         for column, _ in self.used if objective in ("goodput", "fair") and not self.missing else ():
@@ -177,7 +184,7 @@ class Relaxation:
     # ------------------------------------------------------------------ pricing
 
     def _price(self, check: Callable[[], None], duals: Duals) -> tuple[float, list[Column]]:
-        """Return the bound at the given dual prices, and patterns to add to the master program."""
+        """Return the upper bound at the dual prices `duals`, and patterns to add."""
         prepared, problem = self.prepared, self.prepared.problem
         of_classes, of_units, of_drafts = duals
         units = len(problem.verifiers)
@@ -209,9 +216,10 @@ class Relaxation:
     def _search(
         self, cover: Cover, duals: Duals, threshold: float, most: int = PER_SIDE
     ) -> tuple[float, list[Column]]:
-        """Return an upper bound on the reduced values of a side's patterns, and the best patterns.
+        """Return an upper bound on the net value of one side's patterns, and the best patterns.
 
-        One pattern is returned for each of the `most` best boxes.
+        The net value is the value minus the dual prices of the clients. One pattern is returned for
+        each of the `most` best boxes.
         """
         prepared, kernels = self.prepared, self.prepared.kernels
         side = prepared.sides[cover.side]
@@ -237,7 +245,7 @@ class Relaxation:
     def near_columns(
         self, duals: Duals, lost: float, check: Callable[[], None]
     ) -> list[list[Column]]:
-        """Return, by side, one pattern of each box that may contain patterns near the dual prices.
+        """Return one pattern for each box that may contain patterns near the dual prices, by side.
 
         A pattern is near the dual prices if it loses at most `lost` at these prices.
         """
@@ -252,7 +260,7 @@ class Relaxation:
     def near(
         self, duals: Duals, lost: float, columns: Sequence[Sequence[Column]]
     ) -> list[Pattern] | None:
-        """Return all integer patterns that lose at most `lost` at the dual prices.
+        """Return all integer patterns whose loss at the dual prices is at most `lost`.
 
         Among the patterns that serve the same clients, only the most valuable pattern is returned.
         The result is None if there are too many patterns. `columns` is the result of `near_columns`
@@ -269,7 +277,7 @@ class Relaxation:
         return listed(prepared, MAX_NEAR, prepared.clients, tasks)
 
     def sizes(self, cover: Cover, threshold: float, of_units: Floats) -> Any:
-        """Return the parameters of the search in the boxes of a side, for the kernels."""
+        """Return the kernel record with the parameters of a search in the boxes of one side."""
         v = self.prepared.sides[cover.side].verifier
         full = self.unit_price(v, of_units, True) - self.unit_price(v, of_units)
         return self.prepared.kernels.Sizes(
@@ -277,12 +285,15 @@ class Relaxation:
         )
 
     def unit_price(self, verifier: int, of_units: Floats, is_full: bool = False) -> float:
-        """Return the dual price of one unit of a verifier."""
+        """Return the dual price of one unit of a verifier.
+
+        `is_full` tells whether the unit is always busy.
+        """
         return float(of_units[counted(self.prepared.problem, verifier, is_full)].sum())
 
     @staticmethod
     def prices(side: Side, duals: Duals) -> Floats:
-        """Return the dual price of one client, by option."""
+        """Return the dual price of one client for each option of a side."""
         of_classes, _, of_drafts = duals
         of_pools = np.append(of_drafts, 0.0)[side.options["draft"]]  # index -1: no draft unit
         return np.asarray(of_classes[side.options["cls"]] + of_pools)

@@ -1,7 +1,7 @@
-"""Rounding of solutions of the master program to plans.
+"""Rounding of fractional solutions of the master program to plans.
 
-Units are rounded first, and clients second. Finally, surplus clients are removed and missing
-clients are added.
+The numbers of units are rounded first, and the numbers of clients second. Finally, surplus clients
+are removed and missing clients are added.
 """
 
 from __future__ import annotations
@@ -21,17 +21,21 @@ from specopt.solvers.placement.prepare import Prepared
 from specopt.solvers.placement.relaxation import Column, Duals, Relaxation
 
 OPTIONS = 6
-"""Maximum number of options per class and box, in addition to the options that patterns use."""
+"""Maximum number of additional options per class and box.
+
+They are added to the options that the patterns of the box use.
+"""
 
 
 def whole_units(
     relaxation: Relaxation, duals: Duals, boxes: int, seconds: float
 ) -> Counter[Pattern]:
-    """Return patterns that together serve nearly all clients.
+    """Return patterns with integer numbers of units that together serve nearly all clients.
 
-    An integer program decides how many units run in each of the `boxes` best boxes, and how many
-    clients (a real number) each option serves there. The number of clients of each option is
-    rounded down, and the clients are distributed evenly over the units of the box.
+    An integer program decides how many units run in each of the `boxes` best boxes. It also decides
+    how many clients each option serves there, which may be fractional numbers. The number of
+    clients of each option is rounded down, and the clients are distributed evenly over the units of
+    the box.
     """
     prepared = relaxation.prepared
     frame = Frame.of(prepared)
@@ -71,7 +75,10 @@ Key = tuple[int, tuple[bool, float, float, float, float]]
 def _groups(
     relaxation: Relaxation, duals: Duals, boxes: int
 ) -> Iterator[tuple[int, Ints, Floats, Floats, Floats, float]]:
-    """Yield the linear programs of the best boxes, restricted to the most valuable options."""
+    """Yield the linear programs of the best boxes.
+
+    Each program is restricted to the most valuable options and the options of its patterns.
+    """
     prepared, kernels = relaxation.prepared, relaxation.prepared.kernels
     covers = {cover.side: cover for cover in relaxation.covers}
     of_sides = [relaxation.prices(side, duals) for side in prepared.sides]
@@ -110,7 +117,7 @@ def _groups(
 
 
 def nearest(relaxation: Relaxation) -> list[Pattern]:
-    """Return the patterns of the master program with their numbers of clients rounded.
+    """Return the patterns of the master program after rounding their numbers of clients.
 
     Each pattern is rounded in three ways: down, to the nearest integers, and up.
     """
@@ -124,7 +131,7 @@ def nearest(relaxation: Relaxation) -> list[Pattern]:
 
 
 def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int], ...]]:
-    """Return the entries of units among which the clients of each option are divided evenly."""
+    """Return the entries of units that share the clients of each option evenly."""
     found = Counter[tuple[tuple[int, int], ...]]()
     if not units:
         return found
@@ -141,7 +148,7 @@ def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int],
 
 
 class Filling:
-    """Moves that add clients to units, or remove clients, at the lowest cost.
+    """Moves that add clients to units, or remove clients, with the best effect on the value.
 
     The best move of each unit is cached.
 
@@ -156,11 +163,11 @@ class Filling:
         self.best = cache(self._best)
 
     def move(self, now: Counter[Pattern], cls: int, step: int) -> int:
-        """Add clients of a class to the used or unused unit whose value increases most.
+        """Add clients of one class to the unit whose value increases most, or remove clients.
 
-        `step` is the number of clients to add, or minus the number to remove. If no unit can change
-        by `step`, a single client is added or removed. Return the change in the number of clients;
-        0 if no move exists.
+        `step` is the number of clients to add, or minus the number to remove. Unused units are
+        considered as well. If no unit can change by `step`, a single client is added or removed.
+        Return the change in the number of clients, which is 0 if no move exists.
         """
         sides, used = self.prepared.sides, Counter[int]()
         for one, number in now.items():
@@ -183,7 +190,7 @@ class Filling:
         return step
 
     def _best(self, unit: Pattern, cls: int, step: int) -> Pattern | None:
-        """Return the pattern of a unit after its best move; None if no move is possible."""
+        """Return the pattern of a unit after its best move, or None if no move is possible."""
         self.prepared.budget.check()
         side, counts, offers = self.prepared.sides[unit.side], dict(unit.entries), []
         (first, clients), *others = unit.entries or ((-1, 0),)
@@ -200,10 +207,10 @@ class Filling:
 
 
 def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
-    """Correct patterns that serve nearly all clients so that every client is served exactly once.
+    """Adjust patterns that serve nearly all clients so that every client is served exactly once.
 
-    Surplus clients are removed and missing clients are added at the lowest cost. The result is
-    empty if this fails.
+    Surplus clients are removed and missing clients are added at the lowest loss of value. The
+    result is empty if this fails.
     """
     now: Counter[Pattern] = Counter()
     for one, number in units.items():
@@ -235,7 +242,7 @@ def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
 
 
 def improved(prepared: Prepared, pattern: Pattern) -> Pattern:
-    """Improve a pattern for the same clients, by changing the option of one entry at a time."""
+    """Improve a pattern for fixed clients by changing the option of one entry at a time."""
     best = pattern
     while True:
         prepared.budget.check()

@@ -1,7 +1,7 @@
-"""Simulation of a placement plan with continuous batching, random acceptances, random round-trip
-times, and a queue at every draft unit.
+"""Simulation of a placement plan with continuous batching.
 
-The judge computes cycles from mean values. In the simulation, every pass serves the clients that
+Acceptances and round-trip times are random, and every draft unit has a queue. The judge, in
+contrast, computes cycles from mean values. In the simulation, every pass serves the clients that
 are waiting when the previous pass ends. A client of a draft group always uses the same unit of the
 group. Half of a round trip precedes the work at the remote end, and half follows it.
 """
@@ -31,15 +31,15 @@ from specopt.solvers.simulation import Replications, Simulation, Tell, judged, r
 
 MAX_ROUNDS = 1_000_000
 WARM_UP = 0.25
-"""Duration of the warm-up, which is excluded from the results, relative to the counted time."""
+"""Duration of the warm-up, relative to the counted time. The results exclude the warm-up."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlacementSimulation(Simulation):
-    """The simulated throughput of a plan, together with the judged values.
+    """The simulated throughput of a plan, together with the values that the judge computes.
 
-    `estimates` contains "tokens_per_second", the throughput of all clients, and "busy_share", the
-    mean share of time in which the verifier units in use are busy.
+    `estimates` contains "tokens_per_second", the total throughput of all clients, and "busy_share",
+    the mean fraction of time in which the verifier units in use are busy.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class PlacementSimulation(Simulation):
         Mean duration of a round, in seconds, for the clients of every entry, as simulated and as
         judged. Entries are in the order of the groups.
     rates
-        Tokens per second of one client of every entry, shape (replications, entries).
+        Rate of one client of every entry, in tokens per second, shape (replications, entries).
     """
 
     kind = PlacementProblem.kind
@@ -71,7 +71,7 @@ def simulate(
     rounds: int = 100,
     callback: Tell | None = None,
 ) -> PlacementSimulation:
-    """Simulate a plan.
+    """Simulate a placement plan.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def simulate(
 
 
 def _placed(problem: Any, plan: PlacementPlan, spread: Floats) -> Any:
-    """Convert a plan to the record that the kernel reads."""
+    """Convert a plan to the record that the simulation kernel reads."""
     pieces: list[Any] = []
 
     def rows(passes: PassPieces) -> tuple[int, int]:
@@ -192,9 +192,10 @@ def _entry(
     trips: list[float],
     chances: list[float],
 ) -> tuple[Any, ...]:
-    """Return the fields of an entry, except its spread of start times.
+    """Return the fields of a group of identical clients, except the spread of their start times.
 
-    Append its round-trip times to `trips` and its acceptance probabilities to `chances`.
+    Append the round-trip times of the group to `trips` and its acceptance probabilities to
+    `chances`.
     """
     judged, drafter = problem.entry(plan, group, one), problem.drafter_of(plan, group, one)
     of, k = problem.client_class[one.class_], problem.length_of(group, one)

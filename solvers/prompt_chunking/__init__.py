@@ -1,4 +1,4 @@
-"""Methods for `prompt-chunking` problems (paper 4, Sec. 3.3)."""
+"""Solution methods for `prompt-chunking` problems (paper 4, Sec. 3.3)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from specopt.solvers.prompt_chunking.milp import MilpChunking
 
 @dataclass(frozen=True)
 class AutoChunking(Auto):
-    """The method `deadline`, followed by `exact`."""
+    """The default method, which runs `deadline` and then `exact`."""
 
     solves = PromptChunkingProblem
     order = (Deadline, ExactChunking)
@@ -34,15 +34,17 @@ class AutoChunking(Auto):
     def repaired(
         self, problem: PromptChunkingProblem, plan: PromptChunkingPlan
     ) -> PromptChunkingPlan:
-        """Return the plan's chunks up to the end of the prompt, with the last chunk adjusted to end
-        at the end of the prompt.
+        """Return a plan for this problem with the chunk boundaries of `plan`.
+
+        Boundaries beyond the end of the prompt are removed, and the last chunk ends at the end of
+        the prompt.
         """
         ends = np.unique(np.minimum(np.cumsum(plan.chunks), problem.prompt_tokens))
         ends[-1] = problem.prompt_tokens
         return plan_of(np.diff(ends, prepend=0))
 
     def plain_plans(self, problem: PromptChunkingProblem) -> Iterator[PromptChunkingPlan]:
-        """Yield plans with 2, 4, 8, ... equal chunks."""
+        """Yield plans with about 2, 4, 8, ..., 256 equal chunks."""
         for count in (2**k for k in range(1, 9)):
             yield plan_of(equal_chunks(problem, -(-problem.prompt_tokens // count)))
 

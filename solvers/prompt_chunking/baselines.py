@@ -1,5 +1,5 @@
-"""Baselines for `prompt-chunking` problems: the whole prompt, equal chunks of a given size or of
-the best size, and geometric chunks.
+"""Baselines for `prompt-chunking` problems: the whole prompt as one chunk, equal chunks of a fixed
+or optimised size, and geometric chunks.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from specopt.solvers.prompt_chunking.prepare import Prepared, work_space
 
 
 def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
-    """Return equal chunks of `tokens` tokens; the last chunk contains the remaining tokens.
+    """Return equal chunks of `tokens` tokens. The last chunk contains the remaining tokens.
 
-    The size is rounded up to the smallest size that the grid and the maximum number of chunks
-    allow.
+    The size is rounded up to a multiple of the grid, and is increased if there would be more than
+    the maximum number of chunks.
     """
     N, grid = problem.prompt_tokens, problem.grid_tokens or 1
     size = max(1, min(N, tokens))
@@ -38,7 +38,7 @@ def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
 
 
 def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Ints:
-    """Return the best equal chunks; ties go to the larger size. The cost is O(P N log N)."""
+    """Return the best equal chunks, at a cost of O(P N log N). Ties go to the larger size."""
     kernels, least = budget.load("prompt_chunking.families"), -(-prepared.cells // prepared.most)
     size = call(budget, kernels.best_equal, least, prepared.prompt)
     return equal_chunks(problem, size * (problem.grid_tokens or 1))
@@ -46,23 +46,25 @@ def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget
 
 @dataclass(frozen=True)
 class Family(PromptChunkingMethod):
-    """Base class of the methods whose chunks follow a rule."""
+    """Base class of the methods whose chunks follow a rule, such as equal chunks."""
 
     guarantee = "none; a certified gap"
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
-        """Compute a bound, and cut the prompt into chunks."""
+        """Compute a lower bound, and then cut the prompt into chunks."""
         return self.cut(problem, prepare_and_bound(problem, budget), budget)
 
     @abstractmethod
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
-        """Cut the prompt into chunks, and return the outcome."""
+        """Cut the prompt into chunks by the rule, and return the outcome."""
 
 
 @dataclass(frozen=True)
 class Fixed(Family):
-    """Use chunks of a given size; the last chunk contains the remaining tokens. The size is rounded
-    up to the grid, and to the minimum size that the maximum number of chunks allows.
+    """Use chunks of a fixed size. The last chunk contains the remaining tokens.
+
+    The size is rounded up to a multiple of the grid, and is increased if there would be more than
+    the maximum number of chunks.
 
     Parameters
     ----------
@@ -77,14 +79,14 @@ class Fixed(Family):
     complexity = "O(N)"
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
-        """Cut the prompt into chunks of the given size."""
+        """Cut the prompt into chunks of `chunk_tokens` tokens."""
         chunks = equal_chunks(problem, self.chunk_tokens)
         return certify(chunks, budget, chunk_tokens=int(chunks[0]))
 
 
 @dataclass(frozen=True)
 class BestEqual(Family):
-    """Use chunks of the best single size; the last chunk contains the remaining tokens."""
+    """Use equal chunks of the best size. The last chunk contains the remaining tokens."""
 
     name = "best-equal"
     source = "enumeration of all sizes; what Eq. 3 of paper 4 approximates"
@@ -92,23 +94,25 @@ class BestEqual(Family):
     complexity = "O(P N log N)"
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
-        """Try every size, and use the best."""
+        """Try every chunk size, and use the best one."""
         chunks = best_equal_chunks(problem, prepared, budget)
         return certify(chunks, budget, chunk_tokens=int(chunks[0]))
 
 
 @dataclass(frozen=True)
 class Geometric(Family):
-    """Find the best geometric sequence of chunks over its length and ratio.
+    """Use the best chunks found whose sizes form a geometric sequence.
 
-    If chunks do not queue in the cloud, each optimal chunk is completed just in time, so its size
-    is about beta_up / beta_down times the size of the chunk before.
+    The search tries numbers of chunks and ratios of the sequence.
+
+    If chunks do not queue in the cloud, each optimal chunk is completed just in time. Its size is
+    therefore about beta_up / beta_down times the size of the previous chunk.
 
     Parameters
     ----------
     max_length
-        Maximum number of chunks to try. The search stops earlier, after four lengths in a row
-        without improvement.
+        Maximum number of chunks to try. The search stops earlier if four consecutive lengths bring
+        no improvement.
     """
 
     max_length: PositiveInt = 32
@@ -118,7 +122,7 @@ class Geometric(Family):
     complexity = "O(P max_length^2)"
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
-        """Search for the best ratio at each length."""
+        """Search for the best ratio of the sequence at each length."""
         kernels = budget.load("prompt_chunking.families")
         most = min(self.max_length, prepared.most)
         bounds = np.zeros(most + 1, np.int64)
@@ -131,7 +135,7 @@ class Geometric(Family):
 
 @dataclass(frozen=True)
 class Whole(Family):
-    """Use one chunk for the whole prompt."""
+    """Use a single chunk that contains the whole prompt."""
 
     name = "whole"
     source = "U-shaped inference, a baseline of paper 4"

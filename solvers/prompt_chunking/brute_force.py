@@ -1,5 +1,6 @@
-"""Brute force, which judges every way to split the prompt into chunks. The other methods are tested
-against brute force.
+"""The method `brute-force` for `prompt-chunking`.
+
+It evaluates every way to split the prompt into chunks. The other methods are tested against it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class BruteForceChunking(PromptChunkingMethod):
     max_size = 16
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
-        """Judge every plan, in order of increasing number of chunks."""
+        """Evaluate every plan, in order of increasing number of chunks."""
         offer_first_plan(problem, budget)
         N = problem.prompt_tokens
         inner = range(problem.grid_tokens or 1, N, problem.grid_tokens or 1)

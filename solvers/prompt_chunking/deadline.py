@@ -1,5 +1,6 @@
-"""The method `deadline`, which finds the largest chunks that meet the earliest deadline, and
-improves them by local search.
+"""The method `deadline` for `prompt-chunking`.
+
+It finds the largest chunks that meet the earliest deadline, and improves them by local search.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from specopt.solvers.prompt_chunking.method import (
 from specopt.solvers.prompt_chunking.prepare import Prepared, work_space
 
 MAX_GEOMETRIC = 32
-"""Maximum number of geometric chunks."""
+"""Maximum number of chunks when geometric chunks are tried."""
 
 
 def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
-    """Return the chunks of the best plan found in a short search, or no chunks if time runs out
-    before a plan is found.
+    """Return the chunks of the best plan found in a short search.
 
-    `effort` is the maximum number of stages to simulate, summed over chunks and plans.
+    The result is empty if time runs out before a plan is found. `effort` is the maximum number of
+    stages to simulate, summed over chunks and plans.
     """
     assert budget.bound is not None
     most, prompt = min(prepared.most, prepared.cells), prepared.prompt
@@ -71,27 +72,27 @@ def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
 
 @dataclass(frozen=True)
 class Deadline(SearchingMethod):
-    """Bisect the deadline for the first token towards the bound, then improve the chunks by a local
-    search.
+    """Find the earliest deadline for the first token that a simple rule can meet, and improve the
+    chunks by local search.
 
-    Given a deadline, if chunks do not queue in the cloud, the best chunk is the largest chunk that
-    still leaves the cloud in time for the downlink. In that case, the result is optimal, as proven
-    by the lower bound, which applies the same rule without queues. Queues are simulated exactly,
-    and the local search, which moves boundaries and merges and splits chunks, compensates for
-    queueing that the rule ignores.
+    The deadline is bisected towards the lower bound. For each deadline, every chunk is the largest
+    chunk that still leaves the cloud in time for the downlink. If chunks do not queue in the cloud,
+    the result is optimal, as proven by the lower bound, which applies the same rule without queues.
+    Queues are simulated exactly. The rule ignores some queueing, for which the local search
+    compensates by moving boundaries and by merging and splitting chunks.
 
     The local search starts from the best geometric chunks, and from chunks that grow at first. It
     continues until neither a merge nor a cut, followed by moves, helps, and ends with a few random
-    plans around the best plan. It stops earlier if `effort` is spent. If there are few places where
-    a chunk may end, all plans are enumerated, so the result is optimal.
+    plans around the best plan. It stops earlier if `effort` is used up. If there are few possible
+    chunk ends, all plans are enumerated, so the result is optimal.
 
     Parameters
     ----------
     effort
-        Number of stages that the local search may simulate, in thousands; a chunk counts as eight
-        additional stages.
+        Number of stages that the local search may simulate, in thousands. Each chunk counts as
+        eight additional stages.
     enumerate_places
-        Maximum number of places where a chunk may end at which all plans are still tried.
+        Maximum number of possible chunk ends for which all plans are tried.
     """
 
     effort: PositiveInt = 1200
@@ -103,7 +104,7 @@ class Deadline(SearchingMethod):
     complexity = "O(N + effort)"
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
-        """Try all plans if there are few places where a chunk may end; otherwise, search."""
+        """Try all plans if there are few possible chunk ends. Otherwise, search for a plan."""
         enumerates = places(problem) <= self.enumerate_places
         prepared = prepare_and_bound(problem, budget)
         if enumerates:

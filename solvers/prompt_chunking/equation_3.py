@@ -1,4 +1,7 @@
-"""A method that uses the equal chunks of Eq. 3 in paper 4."""
+"""The method `equation-3` for `prompt-chunking`.
+
+It uses equal chunks of the size in Eq. 3 of paper 4.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ from specopt.solvers.prompt_chunking.prepare import Prepared
 
 @dataclass(frozen=True)
 class Equation3(Family):
-    """Use the paper's equal chunks.
+    """Use equal chunks of the size that paper 4 recommends.
 
-    The size is the root of Eq. 3, rounded up; if there is no root, the best equal chunks are used.
+    The size is the root of Eq. 3, rounded up. If there is no root, the best equal chunks are used.
     """
 
     name = "equation-3"
@@ -26,7 +29,7 @@ class Equation3(Family):
     complexity = "O(knots + chunks); O(P N log N) without a root"
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
-        """Solve Eq. 3, and cut the prompt."""
+        """Solve Eq. 3 for the chunk size, and cut the prompt into equal chunks."""
         root = chunk_size(problem, budget.load("prompt_chunking.simulation"))
         if root is None:
             chunks = best_equal_chunks(problem, prepared, budget)
@@ -36,7 +39,10 @@ class Equation3(Family):
 
 
 def chunk_size(problem: PromptChunkingProblem, kernels: Any) -> float | None:
-    """Return the smallest X > 0 with X A / beta_up = (g(mu) + g(mu + X)) / P (Eq. 3), or None."""
+    """Return the chunk size of Eq. 3, or None if Eq. 3 has no root.
+
+    The size is the smallest X > 0 with X A / beta_up = (g(mu) + g(mu + X)) / P.
+    """
     g = problem.cloud_delay
     root: float = kernels.balanced_chunk(
         g.tokens.tolist(),
@@ -49,8 +55,6 @@ def chunk_size(problem: PromptChunkingProblem, kernels: Any) -> float | None:
 
 
 def round_up(size: float) -> int:
-    """Round up to an integer, or to the nearest integer if the difference is only a rounding
-    error.
-    """
+    """Round up to an integer, tolerating rounding errors slightly above an integer."""
     nearest = round(size)
     return nearest if abs(size - nearest) <= 1e-12 * max(1.0, size) else math.ceil(size)

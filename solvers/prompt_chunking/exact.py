@@ -1,7 +1,7 @@
-"""The method `exact`, which searches over deadlines for the first token until the best plan is
-proven optimal.
+"""The method `exact` for `prompt-chunking`. Unless labels run out, its plan is proven optimal.
 
-Labels over chunk boundaries determine whether any plan meets a deadline.
+The method searches over deadlines for the first token. A labelling algorithm over chunk boundaries
+decides whether any plan meets a deadline.
 """
 
 from __future__ import annotations
@@ -26,61 +26,64 @@ from specopt.solvers.prompt_chunking.method import (
 )
 
 CLOSE = 4e-10
-"""Minimum relative improvement on the best plan that a new deadline must require."""
+"""Minimum relative improvement on the incumbent that a new deadline must require."""
 
 SLIP = 1e-10
-"""Total relative loss, along a path from the first token to the last, that results from dropping
-labels that are slightly better.
+"""Total relative loss that may result from dropping labels that are slightly better than others.
+
+The loss is summed along a path from the first token to the last.
 """
 
 ENOUGH = 6e-10
-"""Relative gap at which a plan counts as proven optimal. It exceeds CLOSE and SLIP together, so one
-failed attempt to improve a plan completes the proof.
+"""Relative gap at which a plan counts as proven optimal. It exceeds CLOSE + SLIP, so one failed
+attempt to improve a plan completes the proof.
 """
 
 NEAR = 1e-3
-"""Relative gap below which labels are used immediately, either to halve the gap or to prove that
-the plan is optimal.
+"""Relative gap below which an attempt to improve the plan slightly is made first.
+
+At larger gaps, the first deadline halves the gap. Afterwards, the two kinds of deadlines alternate.
 """
 
 FINE = 1e-5
-"""Relative width down to which the range of undecided deadlines is narrowed by the bounds alone."""
+"""Relative width to which the range of undecided deadlines is narrowed without labels."""
 
 WORK = 2_000_000
-"""Number of kernel steps between two checks of the clock, about 10 ms."""
+"""Number of kernel steps between two checks of the clock. These steps take about 10 ms."""
 
 WORK_SECONDS = 0.006
-"""Mean time between two such checks, in seconds, which is charged as work."""
+"""Mean time between two checks of the clock, in seconds, which is charged as work."""
 
 STAGES_PLAYED = 2_000_000
-"""Maximum number of stages that the local search simulates to find the initial plan."""
+"""Maximum number of stages that the local search simulates to find an initial plan."""
 
 FIRST_LABELS = 1 << 14
 
 NONE = np.empty(0, np.int64)
 
 MAX_ENTRIES = 10_000_000
-"""Maximum number of entries in the tables of earliest and latest states, which together need 160
-megabytes.
+"""Maximum number of entries in the tables of earliest and latest states.
+
+Together, the tables then need 160 megabytes.
 """
 
 
 @dataclass(frozen=True)
 class ExactChunking(SearchingMethod):
-    """Find the earliest deadline that some chunking meets, by bracketing it from both sides.
+    """Find the earliest deadline that some plan meets, by bracketing it from both sides.
 
-    A deadline turns the download into a due time for each chunk that depends only on where the
-    chunk starts, so the state consists only of the uplink and the stages. The earliest and latest
-    states at every boundary, computed separately for each component, rule out most deadlines. The
-    remaining deadlines are decided by labels between these states. Dominated labels are dropped,
-    and states that differ only in time that no later chunk can use are merged. The search starts
-    from the plan of `deadline`. It alternates between halving the gap between the plan and the
-    bound, and trying to improve the plan at all.
+    A deadline implies a due time for each chunk, which depends only on where the chunk starts. The
+    state at a boundary therefore consists only of the uplink and the stages. The earliest and
+    latest states at every boundary, computed separately for each component, rule out most
+    deadlines. The remaining deadlines are decided by labels between these states. Dominated labels
+    are dropped, and states that differ only in idle time that no later chunk can use are merged.
+    The search starts from the plan of `deadline`. It alternates between deadlines that halve the
+    gap and deadlines that are only slightly earlier than the time of the plan.
 
     Parameters
     ----------
     max_labels
-        Maximum number of labels in memory; each label needs about 32 + 8 (1 + P) bytes. If more
+        Maximum number of labels in memory. Each label needs about 32 + 8 (1 + P) bytes. If more
         labels are needed, the result is the best plan found and its gap.
     """
 
@@ -107,7 +110,7 @@ class ExactChunking(SearchingMethod):
     max_labels: PositiveInt = 5_000_000
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
-        """Bracket the optimum until the plan and the bound meet."""
+        """Narrow the bracket around the optimum until the plan and the lower bound meet."""
         budget.offer_warm_start()
         has_searched = budget.bound is not None  # another method ran before this one
         found = Search(problem, budget, self.max_labels)
@@ -125,9 +128,7 @@ class ExactChunking(SearchingMethod):
 
 
 class Search:
-    """State of a search over deadlines, with tables, the best plan and bound so far, and
-    counters.
-    """
+    """State of a search over deadlines: its tables, the best plan and bound, and counters."""
 
     def __init__(self, problem: PromptChunkingProblem, budget: Budget, max_labels: int) -> None:
         self.budget = budget
@@ -147,26 +148,24 @@ class Search:
 
     @property
     def plan_seconds(self) -> float:
-        """Time to first token of the best plan, in seconds."""
+        """Time to first token of the incumbent, in seconds."""
         assert self.budget.objective is not None
         return self.budget.objective
 
     @property
     def bound(self) -> float:
-        """Best lower bound, in seconds."""
+        """Best lower bound on the time to first token so far, in seconds."""
         assert self.budget.bound is not None
         return self.budget.bound
 
     @property
     def distance(self) -> float:
-        """Gap between the plan and the bound, relative to the plan."""
+        """Relative gap between the incumbent and the lower bound."""
         spread = self.plan_seconds - self.bound
         return spread / self.plan_seconds if spread > 0 else 0.0
 
     def bracket(self) -> None:
-        """Try deadlines until the plan and the bound meet within the requested gap, or labels run
-        out.
-        """
+        """Try deadlines until the gap is small enough, or until the label limit is reached."""
         enough = max(ENOUGH, self.budget.gap)
         if self.distance > enough:
             rows = len(self.floor)
@@ -200,14 +199,12 @@ class Search:
             at_once = not at_once
 
     def rule_out(self, deadline: float) -> None:
-        """Record that no plan meets a deadline."""
+        """Record that no plan meets a deadline, which raises the lower bound."""
         self.budget.improve_bound(min(self.plan_seconds, deadline * (1.0 - SLIP)))
         self.budget.check()
 
     def may_meet(self, deadline: float) -> bool:
-        """Fill the table of latest states for a deadline, and return False if no plan can meet the
-        deadline.
-        """
+        """Compute the latest states for a deadline, and return False if no plan can meet it."""
         self.deadlines += 1
         possible = True
         for behind in range(self.prepared.cells + 1, 0, -self.rows_at_once):
@@ -222,11 +219,11 @@ class Search:
         return possible
 
     def meet(self, deadline: float) -> Ints | None:
-        """Return chunks that meet a deadline, an empty array if no chunks do, or None if too many
-        labels are needed.
+        """Search for chunks that meet a deadline.
 
-        The maximum number of chunks is ignored until it turns out to matter, which avoids labels
-        that differ only in their number of chunks.
+        Return the chunks, an empty array if no chunks meet the deadline, or None if too many labels
+        are needed. The maximum number of chunks is ignored until it turns out to matter. This
+        avoids labels that differ only in their number of chunks.
         """
         if not self.capped:
             chunks = self.label(deadline, capped=False)
@@ -236,7 +233,10 @@ class Search:
         return self.label(deadline, capped=True)
 
     def label(self, deadline: float, *, capped: bool) -> Ints | None:
-        """Run one pass of labels for a deadline; see `meet`."""
+        """Run the labelling algorithm once for a deadline. The results are those of `meet`.
+
+        If `capped` is true, the maximum number of chunks is respected.
+        """
         prepared, kernels = self.prepared, self.kernels
         rows = prepared.cells + 1
         self.passes += 1
@@ -284,14 +284,14 @@ class Search:
         return prepared.chunks(np.array(ends[::-1]))
 
     def tick(self) -> None:
-        """Report the progress, and stop if the time or work limit is reached."""
+        """Report the progress, and raise an exception if the time or work limit is reached."""
         self.budget.report()
         self.budget.spend(WORK_SECONDS)
         self.budget.check()
 
 
 def enlarged(array: NDArray[Any], rows: int) -> NDArray[Any]:
-    """Return a copy of an array with more rows; the new rows are zero."""
+    """Return a copy of an array that is extended to `rows` rows. The new rows are zero."""
     larger = np.zeros((rows, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger

@@ -1,4 +1,4 @@
-"""Code shared by the methods for prompt chunking: a first plan, bounds and the certificate."""
+"""Code shared by the methods for prompt chunking: an initial plan, lower bounds, and outcomes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ class PromptChunkingMethod(Method):
     size_hint = "a larger grid_tokens makes them fewer"
 
     def size_of(self, problem: PromptChunkingProblem) -> float:
-        """Return the number of places where a chunk may end."""
+        """Return the number of possible chunk ends."""
         return places(problem)
 
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
-        """Return the memory needed, in bytes, including the arrays with one entry per token and one
-        pipeline state.
+        """Return the required memory, in bytes by purpose.
+
+        It includes the arrays with one entry per token, and one pipeline state.
         """
         needed = {
             "prompt_tokens": 64.0 * problem.prompt_tokens,
@@ -41,11 +42,12 @@ class PromptChunkingMethod(Method):
 
 @dataclass(frozen=True)
 class SearchingMethod(PromptChunkingMethod):
-    """Base class of the methods that use the local search."""
+    """Base class of the methods that use the local search of `deadline`."""
 
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
-        """Return the memory needed, in bytes, including one pipeline state per chunk for the local
-        search.
+        """Return the required memory, in bytes by purpose.
+
+        It includes one pipeline state per chunk for the local search.
         """
         states = min(problem.chunk_limit, places(problem)) + 2
         needed = {
@@ -55,26 +57,26 @@ class SearchingMethod(PromptChunkingMethod):
 
 
 def places(problem: PromptChunkingProblem) -> int:
-    """Return the number of places where a chunk may end."""
+    """Return the number of possible chunk ends, given the prompt length and the grid."""
     return -(-problem.prompt_tokens // (problem.grid_tokens or 1))
 
 
 def plan_of(chunks: Sequence[int] | Ints) -> PromptChunkingPlan:
-    """Return the plan with the given chunks."""
+    """Return the plan with the chunk sizes `chunks`."""
     return PromptChunkingPlan(chunks=np.asarray(chunks, np.int64))
 
 
 def path_bound(problem: PromptChunkingProblem) -> float:
-    """Return the larger of two lower bounds that need no search, in seconds.
+    """Return a lower bound on the time to first token that needs no search, in seconds.
 
-    Each bound is the length of a path through the event model that every plan contains, with every
-    term that depends on the plan replaced by its minimum over all plans. Because g never decreases,
-    one token (or one grid cell) is the cheapest chunk.
+    The result is the larger of two bounds. Each bound is the length of a path through the event
+    model that every plan contains. Terms that depend on the plan are replaced by their minimum over
+    all plans. Because g never decreases, one token (or one grid cell) is the cheapest chunk.
 
     On the upload path, the device computes the first token, and every byte is uploaded in at least
-    one message. Then at least one token waits, passes the P stages and comes back. On the download
-    path (if all deep states come back), at least one token is uploaded and passes the cloud before
-    any byte can be downloaded; then all bytes are downloaded.
+    one message. Then at least one token waits, passes the P stages and comes back. The download
+    path applies only if all deep states are downloaded. At least one token is uploaded and passes
+    the cloud before any byte can be downloaded, and then all bytes are downloaded.
     """
     A, N = problem.bytes_per_token, problem.prompt_tokens
     g, mu = problem.cloud_delay, problem.background_tokens
@@ -93,16 +95,17 @@ def path_bound(problem: PromptChunkingProblem) -> float:
 
 
 def offer_first_plan(problem: PromptChunkingProblem, budget: Budget) -> None:
-    """Offer the plan with one chunk, which is always feasible, and a bound that needs no search."""
+    """Record an initial plan with one chunk and a lower bound that needs no search.
+
+    A plan with one chunk is always feasible.
+    """
     budget.offer(plan_of([problem.prompt_tokens]))
     budget.improve_bound(path_bound(problem))
     budget.check()
 
 
 def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepared:
-    """Offer a first plan and the lower bound that every result contains, and return the problem's
-    arrays.
-    """
+    """Record an initial plan and a lower bound, and return the problem's arrays."""
     offer_first_plan(problem, budget)
     kernels = budget.load("prompt_chunking.bound")
     budget.check(SECONDS_PER_TOKEN * problem.prompt_tokens)
@@ -119,8 +122,9 @@ def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepare
 
 
 def call(budget: Budget, kernel: Any, *arguments: Any, partial: bool = False) -> Any:
-    """Call a kernel that can be stopped through its `Prompt`, and return its result; see
-    `Budget.call`.
+    """Call a kernel that can be stopped through its `Prompt` argument, and return its result.
+
+    The meaning of `partial` is explained in `Budget.call`.
     """
     kernel = kernel.prepare_for(*arguments)  # in this thread, like `budget.call`
 
@@ -134,7 +138,7 @@ def call(budget: Budget, kernel: Any, *arguments: Any, partial: bool = False) ->
 
 
 def certify(chunks: Sequence[int] | Ints, budget: Budget, **stats: object) -> Outcome:
-    """Return the outcome for a plan with the given chunks and the best bound so far.
+    """Return the outcome for the plan with the chunk sizes `chunks` and the best bound so far.
 
     Raises
     ------

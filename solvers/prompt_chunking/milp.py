@@ -1,9 +1,10 @@
-"""A readable reference for prompt chunking, formulated as a mixed-integer linear program in Pyomo
-that any solver can solve.
+"""A readable reference formulation of prompt chunking as a mixed-integer linear program.
 
-A plan is a path over the places where a chunk may end. For each place, variables hold the times at
+The program is written in Pyomo and can be solved by any MILP solver.
+
+A plan is a path over the possible chunk ends. For each of them, variables represent the times at
 which the chunk that ends there has left every resource. If a chunk is selected, the times at its
-end follow the times at its start, as in the event model of
+end are determined by the times at its start, as in the event model of
 `specopt.models.prompt_chunking.problem`. The program makes no assumptions about good plans.
 """
 
@@ -29,15 +30,17 @@ from specopt.solvers.pyomo_program import ByProgram, run_program
 BYTES_PER_ROW = 12_000.0
 
 UNITS = 100.0
-"""Time to first token of the one-chunk plan in the program's own unit, which is chosen because the
-tolerances of HiGHS are absolute.
+"""Time to first token of the one-chunk plan, in the program's unit of time.
+
+Times are scaled because the tolerances of HiGHS are absolute.
 """
 
 
 @dataclass(frozen=True)
 class MilpChunking(ByProgram, PromptChunkingMethod):
-    """Solve an integer program for a path over the possible chunk ends, with the times at each
-    end.
+    """Solve an integer program for a path over the possible chunk ends.
+
+    The times at each chunk end are variables of the program.
     """
 
     name = "milp"
@@ -46,7 +49,7 @@ class MilpChunking(ByProgram, PromptChunkingMethod):
     max_size = 24
 
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
-        """Return the memory needed, in bytes, including the program."""
+        """Return the required memory in bytes by purpose, including the memory for the program."""
         rows = 0.5 * places(problem) ** 2 * problem.pipeline_length
         return super().bytes_needed(problem) | {
             "pairs of places times pipeline_length": BYTES_PER_ROW * rows
@@ -59,7 +62,9 @@ class MilpChunking(ByProgram, PromptChunkingMethod):
 
 
 def formulate(problem: PromptChunkingProblem) -> Any:
-    """Return the program as a Pyomo model, with times relative to the time of the one-chunk plan.
+    """Return the mixed-integer program as a Pyomo model.
+
+    Times are relative to the time of the one-chunk plan.
 
     Raises
     ------
@@ -120,9 +125,10 @@ def formulate(problem: PromptChunkingProblem) -> Any:
         return p.left[r, j] >= arrived + lag / unit + busy
 
     def in_turn(p: Any, r: int, i: int, j: int) -> Any:
-        """Add the constraint that chunk i..j follows the chunk that ends at i.
+        """Return the constraint that chunk i..j follows the chunk that ends at boundary i.
 
-        The big constant is the time of the one-chunk plan, which no relevant time exceeds.
+        The big-M constant is based on the time of the one-chunk plan, which no relevant time
+        exceeds.
         """
         if i == 0:
             return pyo.Constraint.Skip
@@ -138,12 +144,12 @@ def formulate(problem: PromptChunkingProblem) -> Any:
 def resources(
     problem: PromptChunkingProblem, size: dict[tuple[int, int], int]
 ) -> list[tuple[dict[tuple[int, int], float], float, float]]:
-    """Return the resources in the order in which a chunk passes through them: device, uplink, cloud
-    stages, downlink.
+    """Return the resources in the order in which a chunk passes through them.
 
-    Each entry contains three values, in seconds. The first value is the time of each chunk at the
-    resource. The second is the minimum time from the chunk's end at the previous resource to its
-    start, and the third is the minimum time between two chunks.
+    The resources are the device, the uplink, the stages in the cloud, and the downlink. Each entry
+    is a tuple (times, lag, wait), in seconds. `times` contains the time that each chunk occupies
+    the resource. `lag` is the minimum time from a chunk's end at the previous resource to its start
+    at this one, and `wait` is the minimum time between two chunks.
     """
     g, mu, P = problem.cloud_delay, problem.background_tokens, problem.pipeline_length
     upload_token = problem.bytes_per_token / problem.uplink_bytes_per_second
@@ -172,7 +178,7 @@ def resources(
 
 
 def read(problem: PromptChunkingProblem, program: Any, value: Value) -> PromptChunkingPlan:
-    """Return the plan described by a solution of the program."""
+    """Return the plan that corresponds to a solution of the program."""
     ends = sorted(j for i, j in program.chunks if value(program.takes[i, j]) > 0.5)
     step = problem.grid_tokens or 1
     return plan_of(np.diff([0, *(min(problem.prompt_tokens, step * j) for j in ends)]))

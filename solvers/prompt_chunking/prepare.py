@@ -11,19 +11,20 @@ from specopt.models.fields import Ints
 from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 
 SECONDS_PER_TOKEN = 1e-7
-"""Time per token to build the arrays, in seconds, with a margin for slow machines."""
+"""Time to build the arrays per prompt token, in seconds, with a margin for slow machines."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A problem in the form that the kernels need.
+    """A prompt-chunking problem as arrays for the kernels.
 
     Parameters
     ----------
     prompt
-        Record that contains the parameters and two arrays. The first array, with shape (M + 1,),
-        contains the number of tokens before each place where a chunk may end. The second, with
-        shape (N + 1,), contains the stage time g(mu + x) / P of a chunk of x tokens.
+        Kernel record that contains the parameters and two arrays. The first array contains the
+        number of tokens before each boundary, which is the start of the prompt or a possible chunk
+        end; its shape is (M + 1,). The second, with shape (N + 1,), contains the stage time
+        g(mu + x) / P of a chunk of x tokens, in seconds.
     most
         Maximum number of chunks of any plan.
     """
@@ -33,19 +34,21 @@ class Prepared:
 
     @property
     def cells(self) -> int:
-        """Number M of places where a chunk may end."""
+        """Number M of possible chunk ends."""
         return len(self.prompt.position) - 1
 
     def chunks(self, bounds: Ints) -> Ints:
-        """Return the number of tokens in each chunk, given the indices of all boundaries, including
-        the start and the end of the prompt.
+        """Return the number of tokens in each chunk.
+
+        `bounds` contains the indices of all boundaries, including the start and the end of the
+        prompt.
         """
         tokens: Ints = self.prompt.position[bounds]
         return np.diff(tokens)
 
 
 def prepare(problem: PromptChunkingProblem) -> Prepared:
-    """Return the arrays of a problem, in O(N) time."""
+    """Convert a prompt-chunking problem to arrays in O(N) time."""
     from specopt.solvers.prompt_chunking.kernels.play import Prompt
 
     N, grid, P = problem.prompt_tokens, problem.grid_tokens or 1, problem.pipeline_length
@@ -77,7 +80,7 @@ def prepare(problem: PromptChunkingProblem) -> Prepared:
 
 
 def work_space(prepared: Prepared, most: int) -> Any:
-    """Return work space for the kernels that search for plans with at most `most` chunks."""
+    """Return work space for kernels that search for plans with at most `most` chunks."""
     from specopt.solvers.prompt_chunking.kernels.play import Work
 
     return Work(

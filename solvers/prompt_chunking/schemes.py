@@ -1,4 +1,6 @@
-"""Serving schemes by name: the schemes of paper 4, and a scheme with planned chunks.
+"""Serving schemes that can be selected by name.
+
+They are four schemes of paper 4 and a scheme with planned chunks:
 
 ==============  ====================================================================================
 ``u-shape``     whole prompts, one token per round
@@ -21,14 +23,14 @@ _TREE = 8
 
 
 def as_scheme(workload: PromptWorkload, scheme: Scheme | str) -> Scheme:
-    """Return a scheme, which may be specified by its name.
+    """Return a scheme that is specified either by its name or as an object.
 
-    The workload determines how many tokens a round of a named scheme gains.
+    For a named scheme, the workload determines how many tokens a round gains.
 
     Raises
     ------
     InvalidInput
-        If no scheme has the given name.
+        If `scheme` is neither a known name nor a scheme.
     """
     found: Scheme = as_policy(
         scheme, {name: partial(_named, workload, name) for name in SCHEMES}, Scheme

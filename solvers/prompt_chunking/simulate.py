@@ -1,5 +1,6 @@
-"""Simulation of prefill and decoding for many devices on one cloud pipeline, with TTFT, TBT and
-compliance with SLAs.
+"""Simulation of prefill and decoding for many devices that share one cloud pipeline.
+
+Its results are the time to first token (TTFT) and the time between tokens (TBT).
 
 The simulation makes the following assumptions beyond the event model of `prompt-chunking`:
 
@@ -7,14 +8,14 @@ The simulation makes the following assumptions beyond the event model of `prompt
   at most one chunk per prompt. A batch of m tokens takes g(mu + m)/P per stage, where mu represents
   requests outside the simulation.
 * In a round of decoding, the device drafts tokens, computes the shallow states of the tokens that
-  it sends, and sends these states over the link; the round joins one batch and returns. All tokens
+  it sends, and sends these states over the link. The round joins one batch and returns. All tokens
   of a round appear together. The TBT of a request is (last - first token)/(tokens - 1).
 * "equation-3" uses the moving average over the batches so far as mu (Eq. 1), and leaves g
   unchanged. If Eq. 3 has no root, the prompt is sent as one chunk.
 * "server" is U-Sarathi, with one message per prompt, chunks with a common token budget per batch,
   and no download before the prompt is complete.
-* Counted requests arrive after the warm-up; further requests arrive until all counted requests have
-  ended.
+* Counted requests arrive after the warm-up, and other requests keep arriving until all counted
+  requests have ended.
 """
 
 from __future__ import annotations
@@ -56,18 +57,18 @@ _ESTIMATES = {
     "busy_share": "busy_share",
 }  # estimates in `PromptSimulation`, and the corresponding fields of a run
 _PROBLEM = (*kernels.Edge._fields, "cloud_delay", "pipeline_length")
-"""Fields that a workload has in common with the problem of each of its requests."""
+"""Names of the fields that a workload has in common with the problem of each of its requests."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChunkingRun:
-    """One run of a scheme on a workload.
+    """Results of one run of a scheme on a workload.
 
     Parameters
     ----------
     prompt_tokens, ttft_seconds, tbt_seconds
-        Prompt length, TTFT and TBT of each counted request. TBT is NaN for responses of one token,
-        and times that were not reached before the run ended are NaN.
+        Prompt length, TTFT and TBT of each counted request, with times in seconds. TBT is NaN for
+        responses of one token, and times that were not reached before the run ended are NaN.
     mean_ttft_seconds, mean_tbt_seconds, ttft_seconds_of_95_percent
         Means over requests, and the 95 % quantile of TTFT, in seconds.
     reached
@@ -81,11 +82,11 @@ class ChunkingRun:
     busy_share
         Fraction of the time during which the first stage is busy.
     batches, events, seconds
-        Number of counted batches, number of all events, and computing time in seconds, not
-        including planning and compilation.
+        Number of counted batches, number of all events, and computing time in seconds. The time
+        excludes planning and compilation.
     log
         Log of the first batches, with the fields "start", "prompt_tokens", "round_tokens", and
-        "seconds" per stage.
+        "seconds" (the time on one stage).
     """
 
     prompt_tokens: Ints = field(repr=False)
@@ -108,10 +109,10 @@ class ChunkingRun:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PromptSimulation(Simulation):
-    """The simulated results of a scheme.
+    """Simulated results of a scheme, with one run per replication.
 
     `estimates` contains the mean TTFT ("ttft_seconds") and TBT ("tbt_seconds") over requests, the
-    95 % quantile of TTFT, and statistics of the cloud.
+    95 % quantile of TTFT, and statistics of the batches in the cloud.
 
     Parameters
     ----------
@@ -132,7 +133,7 @@ class PromptSimulation(Simulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """The number of requests."""
+        """Description of the number of requests, for reports."""
         return {
             "requests": (
                 f"{self.requests} per replication, after {self.warm_up_requests} warm-up requests"
@@ -156,8 +157,9 @@ class PromptSimulation(Simulation):
 
     @property
     def stage_seconds_std(self) -> float:
-        """Standard deviation of the time that a batch takes on one GPU, within a run and averaged
-        over runs, in seconds.
+        """Standard deviation of the time that a batch takes on one GPU, in seconds.
+
+        The standard deviation is computed within each run and averaged over runs.
         """
         return statistics.fmean(run.stage_seconds_std for run in self.runs)
 
@@ -174,16 +176,19 @@ def simulate(
     wait: Wait = "none",
     download: Download = "all",
 ) -> PromptSimulation:
-    """Run the simulation several times, each until the counted requests are complete.
+    """Simulate a serving scheme in several runs.
+
+    Each run ends when its counted requests are complete.
 
     Parameters
     ----------
     workload, policy
-        Workload of requests to the cloud, and the way they are served: a scheme, the name of a
-        scheme, or a `specopt.Policy` that cuts prompts in place of Eq. 3 in the scheme "hat". The
-        policy receives a `State` and returns the number of tokens of the next chunk.
+        Workload of requests to the cloud, and the way in which they are served. The latter is a
+        scheme, the name of a scheme, or a user-defined `specopt.Policy`. Such a policy replaces Eq.
+        3 in the scheme "hat": it receives a `State` and returns the number of tokens of the next
+        chunk.
     seed
-        Random seed of the first run; further runs use consecutive seeds.
+        Random seed of the first run. The other runs use consecutive seeds.
     replications
         Number of runs.
     callback
@@ -235,8 +240,8 @@ def run_once(
     """Simulate random requests until the counted requests are complete.
 
     For schemes whose chunking is "planned", the method ``geometric`` plans the chunks of every
-    request. The number of background tokens in the problems of "geometric" is the mean under
-    "equation-3", taken from a preliminary run.
+    request. In the problems that it solves, the number of background tokens is the mean that a
+    preliminary run with "equation-3" yields.
 
     Parameters
     ----------
@@ -244,7 +249,7 @@ def run_once(
         Workload of requests to the cloud, and the scheme by which they are served.
     requests, warm_up_requests
         Number of counted requests, and number of warm-up requests that arrive before them. After
-        the counted requests, at most the same total number of requests arrives.
+        the counted requests, at most as many requests arrive as in both groups together.
     seed
         Random seed. The same seed yields the same requests under any scheme.
     options
@@ -275,8 +280,9 @@ def run_once(
 
 
 def draw(workload: PromptWorkload, count: int, seed: int = 0) -> NDArray[Any]:
-    """Draw the requests of a workload in order of arrival, as kernel rows. The requests are the
-    same for every scheme.
+    """Draw the requests of a workload, and return them in order of arrival as kernel rows.
+
+    The same seed yields the same requests for every scheme.
     """
     random = random_generator(seed)
     drawn = np.zeros(count, kernels.Request)
@@ -293,8 +299,9 @@ def draw(workload: PromptWorkload, count: int, seed: int = 0) -> NDArray[Any]:
 def problem_of(
     workload: PromptWorkload, request: Any, background_tokens: float
 ) -> PromptChunkingProblem:
-    """Return the prompt-chunking problem of one request, with a given mean number of background
-    tokens per batch.
+    """Return the prompt-chunking problem of a single request.
+
+    `background_tokens` is the mean number of tokens that other requests contribute to a batch.
     """
     return PromptChunkingProblem(
         prompt_tokens=int(request["prompt"]),
@@ -319,7 +326,7 @@ def play(
     log_batches: int = 0,
     policy: OwnPolicy | None = None,
 ) -> ChunkingRun:
-    """Simulate the given requests and, if the scheme's chunking is "planned", the given plans.
+    """Simulate the requests `drawn` under a scheme.
 
     Parameters
     ----------
@@ -328,18 +335,19 @@ def play(
     drawn
         Requests in order of arrival, as rows returned by `draw`.
     plans
-        Chunk sizes by request.
+        Chunk sizes of each request, required if the scheme's chunking is "planned".
     counted
         Index of the first counted request, and index of the first request after the counted
-        requests. If it is None, all requests are counted.
+        requests. None means that all requests are counted.
     wait
-        Time that a chunk waits in addition to the batches of the run, which is g(background)/P as
-        in the event model of `prompt-chunking`. Use "none" unless `background_tokens` represents
-        other requests.
+        How a chunk waits for requests outside the simulation, as in the event model of
+        `prompt-chunking`. The waiting time is g(background)/P. Use "none" unless
+        `background_tokens` represents other requests.
     download
-        Whether all states of a prompt come back, or only the state of the last token.
+        Which states of a prompt are downloaded: "all" states, or only the state of the "last"
+        token.
     log_batches
-        Number of batches to log.
+        Maximum number of batches to log.
     policy
         Policy that cuts prompts in place of Eq. 3, or None.
 
@@ -405,7 +413,7 @@ def play(
 
 @dataclass(frozen=True)
 class State:
-    """The state, as a policy sees it when a device may send the next chunk of a prompt.
+    """The information that a policy receives when a device may send the next chunk of a prompt.
 
     Parameters
     ----------
@@ -414,9 +422,9 @@ class State:
     chunk, left_tokens
         Number of chunks already sent, and number of tokens left in the prompt.
     uplink_bytes_per_second
-        Uplink rate of the device.
+        Uplink rate of the device, in bytes per second.
     equation_3_tokens
-        Chunk size according to Eq. 3.
+        Chunk size according to Eq. 3, in tokens.
     """
 
     arrival_seconds: float
@@ -428,9 +436,7 @@ class State:
 
 
 def _twin(policy: OwnPolicy, workload: PromptWorkload, seed: int) -> Any:
-    """Return the event loop as plain Python, in which a user-defined policy determines the
-    chunks.
-    """
+    """Return a simulation loop in plain Python for a user-defined policy."""
     known: dict[tuple[float, int], int] = {}
 
     def size(serving: Any, request: Any, chunk: int, left: int, every: int) -> int:
@@ -455,7 +461,7 @@ def _twin(policy: OwnPolicy, workload: PromptWorkload, seed: int) -> Any:
 
 
 def _serving(scheme: Scheme, sizes: Ints, wait: int, last: bool) -> Any:
-    """Return the kernel's record of how requests are served."""
+    """Return the kernel record that describes how requests are served."""
     law = scheme.rounds
     hits = np.zeros(len(law.sent)) if law.hit is None else law.hit
     columns = law.drafted, law.sent, law.gained, np.cumsum(law.probabilities), hits

@@ -1,4 +1,4 @@
-"""Methods for `serving-latency` (paper 1)."""
+"""Methods for `serving-latency` problems (paper 1)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,19 @@ from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stand_in import StandIn
 
 FEW_TASKS = 6
-"""Maximum number of tasks for which enumeration is faster than the bounds for known lengths."""
+"""Largest number of tasks for which enumeration is faster than computing the bounds for known
+output lengths.
+"""
 
 
 @dataclass(frozen=True)
 class AutoServing(Auto):
-    """The exact search for conservative lengths; for known lengths, local search and column
-    generation, or enumeration if there are few tasks.
+    """Default method for `serving-latency` problems, which selects a method according to the output
+    lengths.
 
-    Problems with a rate per task or predicted lengths use the method `stand-in`.
+    For conservative output lengths, it runs the exact search. For known output lengths, it runs
+    local search and column generation, or enumeration if there are few tasks. For predicted output
+    lengths, or if each task has a separate acceptance rate, it runs the method `stand-in`.
     """
 
     solves = ServingLatencyProblem
@@ -35,7 +39,9 @@ class AutoServing(Auto):
     instead = (StandIn, Algorithm1, HeuristicBatching)
 
     def order_for(self, problem: ServingLatencyProblem) -> tuple[type[Method], ...]:
-        """Return the methods to try in order; for very few tasks, enumeration is first."""
+        """Return the methods in the order in which they are tried. For a few tasks with known
+        output lengths, enumeration comes first.
+        """
         if problem.tasks > FEW_TASKS or problem.output_lengths == "conservative":
             return self.order
         return BruteForce, Exact, LengthAware
@@ -43,7 +49,9 @@ class AutoServing(Auto):
     def repaired(
         self, problem: ServingLatencyProblem, plan: ServingLatencyPlan
     ) -> ServingLatencyPlan:
-        """Return the plan without removed tasks, and with each new task in a batch of its own."""
+        """Adapt a plan to a problem whose tasks have changed. Tasks that no longer exist are
+        removed from their batches, and each new task is put into a separate batch.
+        """
         prepared = prepare(problem, plan.mechanism)
         place = np.argsort(prepared.order)
         batches = [[int(place[k]) for k in batch if k < problem.tasks] for batch in plan.batches]

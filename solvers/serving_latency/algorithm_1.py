@@ -1,14 +1,14 @@
 """Algorithm 1 of paper 1, a dynamic program over contiguous batches for every speculation length.
 
-Tasks are sorted by input length. Y[i, n, 0] and Y[i, n, 1] are the times at which both stages have
-finished the first i tasks at step n. The times refer to the partition of the first i tasks with the
-smallest total latency (Eq. 29-32, with misprints corrected: ``max{Y[j-1,n,0] + T^d, Y[j-1,n,1]} +
-T^v``). The algorithm is a heuristic because it keeps one partition per prefix. Batches run in
-ascending order of input length.
+Tasks are sorted by input length. Y[i, n, 0] and Y[i, n, 1] are the times at which the draft stage
+and the verify stage finish the first i tasks at step n. The times refer to the partition of the
+first i tasks with the smallest total latency (Eq. 29-32, with misprints corrected:
+``max{Y[j-1,n,0] + T^d, Y[j-1,n,1]} + T^v``). The algorithm is a heuristic because it keeps one
+partition per prefix. Batches run in ascending order of input length.
 
-The completion times are stored as convex, piecewise linear functions of n, instead of one number
-per step. The cost is O(K^2 P) per speculation length, where P is the number of linear pieces (a
-handful), independent of the number of steps N.
+The completion times are stored as convex, piecewise linear functions of n instead of as one number
+per step. The cost is O(K^2 P) per speculation length, where P is the number of linear pieces
+(typically a handful). The cost does not depend on the number of steps N.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ TIE = 1e-12
 
 @dataclass(frozen=True)
 class Algorithm1(ServingLatencyMethod):
-    """Run the paper's dynamic program for each speculation length, with optimal bandwidth
-    shares.
+    """The paper's dynamic program, run for each speculation length and combined with optimal
+    bandwidth shares.
     """
 
     name = "algorithm-1"
@@ -48,21 +48,21 @@ class Algorithm1(ServingLatencyMethod):
     takes = (PIPELINED,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Run the dynamic program for every l, and keep the best plan. Known output lengths are
-        replaced by O_max.
+        """Run the dynamic program for every speculation length, and return the best plan. Known
+        output lengths are replaced by the maximum output length O_max.
         """
         (prepared,) = begun(problem, budget)
         return certify(prepared, self.plan(prepared, budget), budget)
 
     def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
-        """Return the plan that the method selects."""
+        """Return the best plan that Algorithm 1 finds over all speculation lengths."""
         return best_plan(prepared, budget)
 
 
 def best_plan(
     prepared: Prepared, budget: Budget, shares: Floats | None = None, lengths: Sequence[int] = ()
 ) -> ServingLatencyPlan:
-    """Return the plan with Algorithm 1's batches at the best of the given speculation lengths.
+    """Return Algorithm 1's plan at the best of the speculation lengths in `lengths`.
 
     By default, all speculation lengths are tried, and the bandwidth shares are optimal.
     """

@@ -1,9 +1,9 @@
 """The baselines of paper 1 (Sec. IV), which use batches of equal size or variants of Algorithm 1.
 
 Batches of equal size contain tasks sorted by input length, and the last batch contains the
-remaining tasks. The equal-size baselines differ in the sizes that they try; each of them tries
+remaining tasks. The equal-size baselines differ in the sizes that they try, and each of them tries
 every speculation length. The paper's other two baselines are problems, not methods: "SD without
-pipeline" is a pipelined plan judged on the `sequential` problem, and autoregressive serving is
+pipeline" is a pipelined plan evaluated on the `sequential` problem, and autoregressive serving is
 `heuristic-batching` on the `autoregressive` problem.
 """
 
@@ -41,7 +41,9 @@ class EqualSizes(ServingLatencyMethod):
     forms = (ALIKE,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Return the best candidate plan over all mechanisms and speculation lengths."""
+        """Return the best plan with batches of equal size, over all mechanisms and speculation
+        lengths.
+        """
 
         def solve(prepared: Prepared) -> Outcome:
             best, plan = np.inf, None
@@ -58,11 +60,14 @@ class EqualSizes(ServingLatencyMethod):
 
     @abstractmethod
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
-        """Return the batches to try at a given speculation length."""
+        """Return batches of the size that this baseline chooses at one speculation length."""
 
 
 def inference_seconds(prepared: Prepared, batches: Batches, length: int, budget: Budget) -> float:
-    """Return T_inf for batches of sorted positions, given in pipeline order (Eq. 20-22)."""
+    """Return the inference time T_inf of a plan, in seconds (Eq. 20-22).
+
+    `batches` contains the batches in pipeline order, as positions in the sorted task order.
+    """
     if prepared.problem.output_lengths == "known":
         budget.check(_SECONDS_PER_PAIR * len(batches) ** 2)  # the call cannot be interrupted
     slot = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
@@ -70,7 +75,7 @@ def inference_seconds(prepared: Prepared, batches: Batches, length: int, budget:
 
 
 def largest_feasible(prepared: Prepared, size: int) -> Batches:
-    """Return batches of the given size or, if a batch does not fit in memory, of the largest
+    """Return batches of `size` tasks if all of them fit in memory. Otherwise, use the largest
     smaller size at which all batches fit.
     """
     for smaller in range(min(size, prepared.tasks), 1, -1):
@@ -82,28 +87,28 @@ def largest_feasible(prepared: Prepared, size: int) -> Batches:
 
 @dataclass(frozen=True)
 class NoBatching(EqualSizes):
-    """Serve one task at a time through the pipeline, shortest input first."""
+    """A baseline that serves one task at a time through the pipeline, shortest input first."""
 
     name = "no-batching"
     source = "paper 1, Sec. IV-A, benchmark 2"
 
     def fewest_batches(self, prepared: Prepared) -> float:
-        """Return the number of tasks."""
+        """Return the number of tasks, which equals the number of batches."""
         return prepared.tasks
 
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
-        """Return one batch per task."""
+        """Return one batch for each task."""
         return slices_of(prepared.tasks, 1)
 
 
 @dataclass(frozen=True)
 class StaticBatching(EqualSizes):
-    """Use batches of a small fixed size.
+    """A baseline with batches of a small fixed size.
 
     Parameters
     ----------
     size
-        Number of tasks per batch; a smaller number is used if batches of this size do not fit in
+        Number of tasks per batch. A smaller number is used if batches of this size do not fit in
         memory.
     """
 
@@ -113,29 +118,30 @@ class StaticBatching(EqualSizes):
     source = "paper 1, Sec. IV-B, benchmark 1"
 
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
-        """Return batches of the fixed size."""
+        """Return batches of the fixed size, or of a smaller size if they do not fit in memory."""
         return largest_feasible(prepared, self.size)
 
 
 @dataclass(frozen=True)
 class MaxBatching(EqualSizes):
-    """Use batches of the largest size that fits in memory if every task has the longest input and
-    output.
+    """A baseline with the largest batch size that fits in memory even if every task has the longest
+    input and output.
     """
 
     name = "max-batching"
     source = "paper 1, Sec. IV-B, benchmark 2"
 
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
-        """Return batches of the largest size that fits in memory with any tasks."""
+        """Return batches of the largest size that fits in memory for every choice of tasks."""
         longest = float(prepared.inputs.max()), float(prepared.outputs.max())
         return slices_of(prepared.tasks, max(1, prepared.largest(*longest)))
 
 
 @dataclass(frozen=True)
 class HeuristicBatching(EqualSizes):
-    """For every speculation length, try the batch sizes 2, 3, ... until the latency increases or a
-    batch no longer fits in memory.
+    """A baseline that tries the batch sizes 2, 3, ... for every speculation length.
+
+    It stops as soon as the latency increases or a batch no longer fits in memory.
 
     Parameters
     ----------
@@ -149,7 +155,9 @@ class HeuristicBatching(EqualSizes):
     source = "paper 1, Sec. IV-A, benchmark 4, and Sec. IV-B, benchmark 3"
 
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
-        """Return batches of the last size that was tried before the latency increased."""
+        """Return batches of the last size that was tried before the latency increased or memory was
+        exceeded.
+        """
         previous, found, check = np.inf, None, budget.pace()
         for size in range(min(self.first_size, prepared.tasks), prepared.tasks + 1):
             check()
@@ -165,12 +173,12 @@ class HeuristicBatching(EqualSizes):
 
 @dataclass(frozen=True)
 class FixedLength(Algorithm1):
-    """Use the batches of Algorithm 1 at one speculation length.
+    """A baseline that runs Algorithm 1 at a single speculation length.
 
     Parameters
     ----------
     length
-        Number of draft tokens per step; if it exceeds l_max, l_max is used.
+        Number of draft tokens per step. A number greater than l_max is replaced by l_max.
     """
 
     length: PositiveInt = 7
@@ -181,14 +189,16 @@ class FixedLength(Algorithm1):
     complexity = "O(K^2)"
 
     def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
-        """Run Algorithm 1 for one speculation length."""
+        """Return Algorithm 1's plan at the fixed speculation length."""
         length = min(self.length, prepared.problem.max_speculation_length or 1)
         return best_plan(prepared, budget, lengths=[length])
 
 
 @dataclass(frozen=True)
 class UniformBandwidth(Algorithm1):
-    """Use the batches and speculation length of Algorithm 1, with equal bandwidth shares."""
+    """A baseline with Algorithm 1's batches and speculation length, but with equal bandwidth
+    shares.
+    """
 
     name = "uniform-bandwidth"
     source = "paper 1, Sec. IV-C"
@@ -196,7 +206,9 @@ class UniformBandwidth(Algorithm1):
     complexity = "O(l_max K^2)"
 
     def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
-        """Return Algorithm 1's batches and speculation length with shares 1/K."""
+        """Return a plan with Algorithm 1's batches and speculation length, and with bandwidth share
+        1/K for each of the K tasks.
+        """
         return best_plan(prepared, budget, np.full(prepared.tasks, 1.0 / prepared.tasks))
 
 

@@ -1,10 +1,12 @@
-"""Costs of blocks of tasks at one speculation length: the blocks that fit in memory, their stage
-times by scenario, and coarser tables.
+"""Cost tables for blocks of consecutive tasks at one speculation length.
 
-A block (e, b) consists of b consecutive tasks in sorted order and ends with task e. Bounds consider
-all blocks. If there are too many blocks, the tasks are divided into *cells* of equal (real) size,
-and blocks begin and end only between cells. `coarsened` lowers the costs so that the bounds remain
-valid.
+The module determines which blocks fit in memory, computes their stage times in each scenario, and
+can build coarser tables.
+
+A block (e, b) consists of b consecutive tasks in sorted order and ends with task e. The lower
+bounds consider all blocks. If there are too many of them, the tasks are divided into *cells* of
+equal size, which need not be an integer, and blocks begin and end only between cells. `coarsened`
+lowers the costs enough for the bounds to remain valid.
 """
 
 from __future__ import annotations
@@ -19,22 +21,22 @@ from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import Stages
 
 RANGES = 3
-"""Number of ranges into which the decoding steps are divided for the bounds."""
+"""Number of ranges into which the decoding steps are divided when bounds are computed."""
 
 
 @dataclass(frozen=True)
 class Tables:
-    """Stage times of blocks (e, b) by scenario s for one speculation length.
+    """Draft and verify times of every block (e, b) in every scenario s, for one speculation length.
 
     Parameters
     ----------
     linear
-        Whether stage times are affine in the size.
+        Whether stage times are affine functions of the block size.
     d, v
-        Draft and verify times [s, b, e]; if `linear`, [s, 0, e] is the time per cell and [s, 1, e]
-        the time per batch.
+        Draft and verify times, indexed by [s, b, e]. If `linear` is true, [s, 0, e] is the time per
+        cell and [s, 1, e] is the time per batch.
     width
-        Maximum number of cells in a block, by the block's end.
+        Maximum number of cells in a block that ends at each position.
     least
         Minimum number of cells in a block.
     cell
@@ -50,24 +52,25 @@ class Tables:
 
     @property
     def arrays(self) -> tuple[bool, Floats, Floats, Ints]:
-        """Fields of the kernels' record `Costs`."""
+        """Fields for the record `Costs`, which compiled kernels accept."""
         return self.linear, self.d, self.v, self.width
 
     @property
     def cells(self) -> int:
-        """Number of cells."""
+        """Number of cells into which the tasks are divided."""
         return len(self.width) - 1
 
     @property
     def entries(self) -> int:
-        """Number of blocks."""
+        """Number of blocks that fit in memory."""
         return int(self.width.sum())
 
     @property
     def last(self) -> Ints:
-        """Last end at which a block of b cells fits in memory, for b from 0 to the largest size.
+        """Last end position at which a block of b cells fits in memory, for b from 0 to the largest
+        size.
 
-        Wide blocks fit only if they end early.
+        Inputs grow with the position, so wide blocks fit only if they end early.
         """
         found = np.full(int(self.width.max()) + 1, self.cells, np.int64)
         for end, size in enumerate(self.width):
@@ -75,23 +78,28 @@ class Tables:
         return found
 
     def costs(self, table: Floats, layers: Ints | slice, ends: Ints, sizes: Ints) -> Floats:
-        """Return the costs of blocks in the given layers of a table that is laid out like `d` and
-        `v`.
+        """Look up the costs of the blocks with the given ends and sizes.
+
+        `table` is laid out like `d` and `v`, and `layers` selects scenarios.
         """
         if self.linear:
             return sizes * table[layers, 0, ends] + table[layers, 1, ends]
         return table[layers, sizes, ends]
 
     def times(self, ends: Ints, sizes: Ints) -> list[Floats]:
-        """Return the draft and verify times of blocks, summed over all steps."""
+        """Return the total draft time and the total verify time of each block over all steps, in
+        seconds.
+        """
         return [
             self.costs(table, slice(None), ends, sizes).sum(axis=0) for table in (self.d, self.v)
         ]
 
 
 def widths(prepared: Prepared) -> Ints:
-    """Return, for every end e = 1..K, the size of the largest block that fits in memory, for
-    conservative output lengths.
+    """Return, for each end position e = 1..K, the size of the largest block that ends there and
+    fits in memory.
+
+    Output lengths are conservative. Entry 0 of the result is 0.
     """
     outputs = float(prepared.problem.longest_output)
     different, place = np.unique(prepared.inputs, return_inverse=True)
@@ -100,15 +108,15 @@ def widths(prepared: Prepared) -> Ints:
 
 
 def range_starts(steps: int, ranges: int) -> Ints:
-    """Return the first step of the prefill and of every range of decoding steps, and the end of the
-    last range.
+    """Return the first step of each scenario, followed by the end of the last scenario. The
+    scenarios are the prefill step and ranges of decoding steps.
     """
     return np.concatenate(([1], 2 + (steps - 1) * np.arange(ranges + 1) // ranges))
 
 
 def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:
-    """Return the stage times of all blocks by scenario. The scenarios are the prefill step and
-    ranges of decoding steps.
+    """Return the stage times of all blocks in every scenario. The first scenario is the prefill
+    step, and each of the other scenarios is a range of decoding steps.
     """
     steps, tasks = int(at.steps[0]), at.prepared.tasks
     starts = range_starts(steps, RANGES)
@@ -126,18 +134,18 @@ def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:
 
 
 def coarsened(tables: Tables, cells: int) -> Tables | None:
-    """Return tables with fewer cells in which no plan costs more, or None if such tables cannot be
-    built.
+    """Return tables with fewer cells that never overestimate the optimal cost, or None if no such
+    tables can be built.
 
-    The costs remain valid for any weights of the scenarios. Consider a plan with arbitrary block
-    ends, and round all ends up or down to ends of cells by one random threshold, so that each end
-    is unchanged on average. The sizes are then also rounded up or down, and some blocks may become
-    empty. Let the rates R be linear on every cell, non-decreasing, and nowhere above the rates of
-    the tables. The block of the tasks i..x costs (X - I) R(X) when rounded. On average, this cost
-    is at most (x - i) R(x) plus the excess of the chord of X R(X), which is a quarter of the cell
-    times the growth of R over the cell. At worst, rounding moves i and R apart, so the fixed cost
-    of a batch is lowered by that excess. Hence some rounded plan costs no more than the original
-    plan.
+    The costs remain valid for any weights of the scenarios. Take a plan with arbitrary block ends.
+    A single random threshold decides whether each end is rounded up or down to a cell boundary,
+    such that each end is unchanged on average. The sizes are then also rounded up or down, and some
+    blocks may become empty. Let R be a non-decreasing function that is linear on every cell and
+    never exceeds the per-task times in the tables. After its ends i and x are rounded to I and X, a
+    block costs (X - I) R(X). On average, this cost is at most (x - i) R(x) plus the excess of the
+    chord of X R(X). The excess is a quarter of the cell size times the growth of R over the cell.
+    At worst, rounding moves i and R apart, so the fixed cost of a batch is lowered by that excess.
+    Hence some rounded plan costs no more than the original plan.
     """
     tasks = tables.cells
     if not tables.linear or tables.least == 0 or not 1 <= cells < tasks:
@@ -169,5 +177,5 @@ def coarsened(tables: Tables, cells: int) -> Tables | None:
 
 
 def _of_both_cells(values: Floats) -> Floats:
-    """Return, for every end of a cell, the larger of the values of the two adjacent cells."""
+    """Return, for every cell boundary, the larger of the values of the two adjacent cells."""
     return np.asarray(np.maximum(np.append(values, values[-1]), np.append(values[0], values)))

@@ -1,24 +1,25 @@
-"""Lower bounds on the total serving latency of static plans, for methods that do not compute a
-bound.
+"""Lower bounds on the total latency of static plans, for methods that do not compute a bound
+themselves.
 
 For the sequential and autoregressive mechanisms, the latency is additive over batches, so a
-shortest path over contiguous batches is optimal. For the pipelined mechanism, the search behind
-`exact` runs until it would start to enumerate. It computes stage sums and then Lagrangian bounds
-over pipeline positions; see `specopt.solvers.serving_latency.pipelined`.
+shortest path over contiguous batches is optimal. For the pipelined mechanism, the search of the
+method `exact` runs until it would start to enumerate plans. It computes bounds from stage sums and
+then Lagrangian bounds over pipeline positions (see `specopt.solvers.serving_latency.pipelined`).
 
-Known output lengths need another argument, in which new batches are formed at every decoding step.
+For known output lengths, the bound comes from a relaxation in which new batches are formed at every
+decoding step.
 
-The batches of a static plan stay together until their longest task has finished. If tasks could be
-batched again before every step, finished tasks would leave immediately and padding would shrink.
+The batches of a static plan stay together until their longest task has finished. If new batches
+could be formed before every step, finished tasks would leave immediately and padding would shrink.
 
-Consider any plan and a range of steps with first step a and last step z. The tasks that take part
-in all of them are A = {k : n_k >= z}. If all other tasks are removed from the plan's batches, sizes
-and maxima shrink, some batches vanish, stage times do not increase, and memory limits still hold.
-The remaining batches of A are the same at every step of the range, because no task of A finishes
-before z. At each step, the makespan (Eq. 20) is at least "all drafting, then the last verification"
-and at least "the first drafting, then all verification". Hence the makespan is at least any mixture
-of these two durations, which is additive over batches and over the steps of the range. So the
-duration of the range is at least the minimum of this cost over
+Consider any plan and a range of steps with first step a and last step z. The set of tasks that take
+part in every step of the range is A = {k : n_k >= z}. Remove all other tasks from the plan's
+batches. Batch sizes and longest lengths do not increase, so stage times do not increase and memory
+limits still hold. The remaining batches of A are the same at every step of the range, because no
+task of A finishes before z. At each step, the makespan (Eq. 20) is at least "all drafting, then the
+last verification" and at least "the first drafting, then all verification". Hence the makespan is
+at least any mixture of these two durations, which is additive over batches and over the steps of
+the range. So the duration of the range is at least the minimum of this cost over
 
 * all partitions of A into batches, with one first batch and one last batch (possibly the same),
   where
@@ -28,19 +29,20 @@ duration of the range is at least the minimum of this cost over
 In this relaxation, batches can be assumed contiguous in sorted input length: keep the sizes and
 roles, and distribute the tasks in sorted order to the batches sorted by longest input. No longest
 input grows, so neither costs nor the relaxed memory grow. (The assumption is not valid for plans,
-because outputs matter to them.) The minimum cost is a shortest path; the weight of the mixture is
-free in each range and is chosen to raise the bound. Without overlap, a step lasts the sum of its
-stage times, and no mixture is needed.
+because outputs matter to them.) The minimum cost is the length of a shortest path. The weight of
+the mixture is free in each range and is chosen to raise the bound. Without overlap, the duration of
+a step is the sum of its stage times, and no mixture is needed.
 
 Ranges end where tasks finish, so the computational cost does not depend on the number of steps. If
 there are too many ranges, some ranges are combined.
 
-For many tasks, another bound is tighter and needs only a sort of the tasks. A step lasts at least
-as long as all drafting in the step, and at least as long as all verification. For each piece of a
-runtime, a pass of b tasks lasts at least the time of the tasks' own operations, since padding only
-adds to them, plus one overhead. Each task is charged an equal share of the overhead, as if its
-batch were the largest that could contain the task. That size follows from the task's own lengths,
-since the longest lengths of its batch are no shorter.
+For many tasks, a second bound is tighter and requires only sorting the tasks. A step lasts at least
+as long as all drafting in the step, and at least as long as all verification. A runtime is the
+maximum of several affine functions of the operation count, called pieces. For each piece, a pass of
+b tasks lasts at least as long as the operations of the tasks without padding, plus one overhead.
+Each task is charged an equal share of the overhead, as if its batch were the largest that could
+contain the task. That size follows from the task's own lengths, since the longest lengths of its
+batch are no shorter.
 """
 
 from __future__ import annotations
@@ -62,9 +64,10 @@ _SECONDS_PER_ENTRY = 2e-8, 2e-7  # for runtimes with one piece and with several 
 
 
 def lower_bound(prepared: Prepared, budget: Budget) -> float:
-    """Return a lower bound on the objective of every plan under this mechanism.
+    """Return a lower bound on the total latency, in seconds, of every plan with this mechanism.
 
-    The budget must already hold a plan; a bound need not exceed the plan's objective.
+    The budget must already hold a plan. The search for a bound may stop once it reaches the
+    objective of that plan.
     """
     if prepared.problem.output_lengths == "known":
         return rebatching_bound(prepared, budget)
@@ -86,8 +89,8 @@ def lower_bound(prepared: Prepared, budget: Budget) -> float:
 
 
 def rebatching_bound(prepared: Prepared, budget: Budget) -> float:
-    """For known output lengths, return a lower bound on the objective of every plan under this
-    mechanism.
+    """Return a lower bound on the total latency, in seconds, of every plan with this mechanism, for
+    known output lengths.
     """
     bounds = []
     for length in prepared.lengths:
@@ -98,15 +101,16 @@ def rebatching_bound(prepared: Prepared, budget: Budget) -> float:
 
 
 def seconds_to_bound(prepared: Prepared, length: int) -> float:
-    """Estimate how long `summed_bound` takes, in seconds."""
+    """Estimate how long a call of `summed_bound` takes, in seconds."""
     return 0.0 if prepared.tabled else _SECONDS_PER_STEP * stages(prepared, length).steps.max()
 
 
 def summed_bound(prepared: Prepared, length: int, alone: bool = False) -> float:
-    """Return a lower bound on T_inf of every plan at one speculation length.
+    """Return a lower bound on the inference time T_inf, in seconds, of every plan at one
+    speculation length.
 
-    If `alone`, the bound holds only for plans in which every task is alone in its batch. The bound
-    is zero if the runtimes are tables.
+    If `alone` is true, the bound holds only for plans in which every batch contains a single task.
+    The bound is zero if runtimes are given as tables.
     """
     if prepared.tabled:
         return 0.0
@@ -134,7 +138,11 @@ def summed_bound(prepared: Prepared, length: int, alone: bool = False) -> float:
 
 
 def inference_bound(at: Stages, budget: Budget) -> float:
-    """Return a lower bound on T_inf of every plan at one speculation length."""
+    """Return a lower bound on the inference time T_inf, in seconds, of every plan at one
+    speculation length.
+
+    The bound comes from a relaxation in which new batches are formed at every decoding step.
+    """
     ends = ends_of(at.steps)
     room = max(8, int(_ENTRIES / entries(at)))
     if len(ends) - 1 > room:  # the prefill, then ranges in which about equally many tasks finish
@@ -154,7 +162,7 @@ def inference_bound(at: Stages, budget: Budget) -> float:
 
 
 def ends_of(steps: Ints) -> Ints:
-    """Return 0, 1, and every step after which a task has finished."""
+    """Return the ends of the step ranges: 0, 1, and every step at which some task finishes."""
     return np.unique(np.concatenate([[0, 1], steps]))
 
 

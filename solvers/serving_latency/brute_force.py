@@ -1,8 +1,9 @@
-"""Brute force over every partition into batches, every pipeline order and every speculation length.
+"""Brute force over every partition of the tasks into batches, every pipeline order and every
+speculation length.
 
-Ordered set partitions are enumerated as sequences of disjoint subsets; tables hold the stage times
-of every subset at every step. No contiguity or order is assumed, so all other methods are tested
-against brute force, also for known output lengths.
+Ordered set partitions are enumerated as sequences of disjoint subsets. Tables hold the stage times
+of every subset at every step. The enumeration does not assume that batches are contiguous or
+ordered, so the other methods are tested against it. It also supports known output lengths.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from specopt.solvers.threads import in_threads
 
 @dataclass(frozen=True)
 class BruteForce(ServingLatencyMethod):
-    """Enumerate all set partitions, pipeline orders and speculation lengths."""
+    """Brute force over all set partitions, pipeline orders and speculation lengths."""
 
     name = "brute-force"
     exact = True
@@ -35,7 +36,7 @@ class BruteForce(ServingLatencyMethod):
     forms = ()
 
     def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return the memory for the stage times of all subsets at all steps, in bytes."""
+        """Return how many bytes are needed for the stage times of all subsets at all steps."""
         steps = int(problem.planned_output_tokens.max())
         if problem.mechanism not in ("any", "autoregressive") and problem.rounds == "mean":
             steps = decoding_steps(steps, expected_tokens_per_step(problem.common_rate, 1))
@@ -43,21 +44,26 @@ class BruteForce(ServingLatencyMethod):
         return {"output_tokens": 16.0 * (2**tasks + tasks * (tasks + 1)) * steps}
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Enumerate all plans under each mechanism."""
+        """Return the best of all plans over the problem's mechanisms."""
         return best_of_mechanisms(
             problem, budget, lambda prepared: self._enumerate(prepared, budget)
         )
 
     def _enumerate(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Enumerate all plans, one speculation length and first batch at a time."""
+        """Enumerate all plans under one mechanism, for one speculation length and one first batch
+        at a time.
+        """
         kernels = budget.load("serving_latency.enumeration")
         tasks = prepared.tasks
         subsets = 1 << tasks
         best, plan = np.inf, None
 
         def search(first: int) -> tuple[float, Ints]:
-            """Return the minimum T_inf with a given first batch, if it is below `best`, and the
-            batches that attain it.
+            """Search for plans that start with the batch `first` and have a smaller inference time
+            T_inf than `best`.
+
+            Return a tuple (T_inf, batches) for the best of these plans. If there is none, T_inf is
+            `best`, and the batches are zeros.
             """
             order = np.zeros(tasks, np.int64)
             found = kernels.enumerate_after(
@@ -91,5 +97,5 @@ class BruteForce(ServingLatencyMethod):
 
 
 def _members(mask: int) -> list[int]:
-    """Return the tasks of a subset."""
+    """Return the indices of the tasks in a subset that is encoded as a bit mask."""
     return [k for k in range(int(mask).bit_length()) if mask >> k & 1]

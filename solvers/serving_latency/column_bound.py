@@ -1,34 +1,35 @@
-"""A bound for known output lengths, based on fractional partitions into batches and computed by
-column generation.
+"""A lower bound on the latency for known output lengths, computed by column generation over
+fractional partitions of the tasks into batches.
 
 A plan is a set of batches that contains every task once. Let the steps be divided into ranges, and
 let D_r and V_r be a batch's summed draft and verify times over range r. With overlap, the makespan
-of a step is at least the time for all drafting and the last verification, and at least the time for
-the first drafting and all verification. The first and the last active batch differ from step to
-step. With x = 1 for its batches, every plan satisfies
+of a step is at least the time for all drafting and the last verification. It is also at least the
+time for the first drafting and all verification. The first and the last active batch differ from
+step to step. With x = 1 for its batches, every plan satisfies
 
     T_r >= sum x (D_r + L_r v_r),    T_r >= sum x (V_r + F_r d_r),
     sum x F_r >= |r|,    sum x L_r >= |r|,
     sum of x over the batches that contain task k = 1,
 
 where F_r and L_r are the numbers of steps of range r in which the batch is first and last. d_r and
-v_r are the batch's stage times at the first step of the range; the stage times of later steps are
-no smaller. No step is counted in both F_r and L_r unless the batch contains all tasks that reach
-the step. Without overlap, the costs add up. The optimum of the linear program with fractional x is
-a lower bound on sum T_r.
+v_r are the batch's stage times at the first step of the range. The stage times at later steps are
+at least as large. No step is counted in both F_r and L_r unless the batch contains all tasks that
+reach the step. Without overlap, the costs add up. The optimal value of the linear program with
+fractional x is a lower bound on the sum of T_r.
 
-The program has too many columns to be written down, but any prices yield a bound. Let pi_k be the
-price of task k, phi_r and lambda_r the prices of a first and a last step, and w_r in [0, 1] the
-weight of the first row against the second. If no batch earns more than it costs in any roles, the
-sum of the prices is a bound. Otherwise, the sum becomes a bound after every pi is lowered by the
-largest excess earnings per task of any batch, or after all pi are scaled by the smallest ratio of
-cost to earnings. The batch with the largest excess is easy to find, because the cost of a batch
-depends only on its size, its longest input and its longest output. Given these three numbers, the
-batch contains the most expensive tasks that exceed neither length. So the bound never depends on
-the solver of the linear program, which only proposes prices.
+The program has too many columns to be built in full, but any dual prices yield a bound. Let pi_k be
+the price of task k, and let phi_r and lambda_r be the prices of a first and a last step in range r.
+Let w_r in [0, 1] be the weight of the first constraint on T_r against the second. If no batch earns
+more than it costs in any roles, then the sum of the prices is a bound. Otherwise, prices can be
+corrected in two ways. Either every pi is lowered by the largest excess earnings per task of any
+batch, or all pi are scaled by the smallest ratio of cost to earnings. The batch with the largest
+excess is easy to find, because the cost of a batch depends only on its size, its longest input and
+its longest output. For each choice of these three numbers, the best batch consists of the
+highest-priced tasks that exceed neither length. So the bound never depends on the solver of the
+linear program, which only proposes prices.
 
 For many tasks, prices are interpolated between nodes (a few inputs by a few outputs), so the
-program has a row per node instead of a row per task. Similar lengths form classes: a batch costs as
+program has one row per node instead of one per task. Similar lengths form classes: a batch costs as
 much as a batch with the shortest lengths of its classes, and may contain any task of its classes.
 Interpolation restricts the prices, and classes lower the costs. The bound becomes weaker, but
 remains valid.
@@ -72,7 +73,11 @@ _LEAST, _END = range(2)  # rows of classes
 
 
 class _Prices(NamedTuple):
-    """Prices of tasks, prices of a first and a last step, and the weights of the two stage rows."""
+    """Dual prices of the linear program.
+
+    The fields contain the price of each task and, for each range of steps, three numbers: the price
+    of a first step, that of a last step, and the weight of the first stage constraint.
+    """
 
     task: Floats
     first: Floats
@@ -81,20 +86,23 @@ class _Prices(NamedTuple):
 
 
 class ColumnBound:
-    """The linear program for one mechanism and speculation length, and the best bound so far.
+    """A column-generation bound for one mechanism and one speculation length.
+
+    The object holds the linear program and the best bound found so far.
 
     Parameters
     ----------
     at
-        Stage times.
+        Stage times for the mechanism and the speculation length.
     batches
-        Batches of a plan in pipeline order, as sorted positions.
+        Batches of a plan in pipeline order, as positions in the sorted task order. The program
+        initially contains only these batches.
     scale
-        Magnitude of T_inf, which keeps the program well scaled.
+        Typical magnitude of the inference time T_inf, in seconds, used to scale the program.
     budget
-        Budget whose time limit applies.
+        Budget whose time limit applies to the search for batches.
     ranges
-        Maximum number of ranges of steps; the first range is the prefill step.
+        Maximum number of ranges of steps. The first range is the prefill step.
     """
 
     def __init__(
@@ -133,8 +141,8 @@ class ColumnBound:
         self._write_plan(batches)
 
     def borrow(self, other: ColumnBound) -> None:
-        """Start from another program's prices, rescaled to this program's magnitude, and update the
-        bound.
+        """Evaluate the prices of another program, rescaled to this program's magnitude, and update
+        the bound.
         """
         if other._center is None or len(other._ends) < 3 or len(self._ends) < 3:
             return
@@ -146,10 +154,11 @@ class ColumnBound:
         self._price(_Prices(center.task * factor, first * factor, last * factor, weight))
 
     def improve(self) -> None:
-        """Solve the program once, price all batches, and raise the bound.
+        """Solve the program once, search all batches for columns to add, and raise the bound if
+        possible.
 
-        Set `near` if the bound is close to the program's value, and `done` if no further gain is
-        expected.
+        Set `near` if the bound is close to the program's value, and set `done` if no more progress
+        is expected.
         """
         self._model.run()
         if termination_of(self._model.getModelStatus()) is not Termination.CONVERGED:
@@ -171,9 +180,10 @@ class ColumnBound:
         self.near = self.near or self.done
 
     def _price(self, prices: _Prices) -> tuple[bool, int]:
-        """Evaluate prices, and add the batches that earn too much.
+        """Evaluate prices, and add columns for some of the batches that earn more than they cost.
 
-        Return whether the bound increased, and the number of batches added.
+        Return a tuple (raised, added): whether the bound increased, and how many batches were
+        added.
         """
         prepared = self.at.prepared
         tasks = prepared.tasks
@@ -207,11 +217,12 @@ class ColumnBound:
         return raised, len(places)
 
     def _found(self, dear: Ints, places: Ints) -> tuple[list[Ints], Ints, Ints]:
-        """Return the batches found, each consisting of the most expensive tasks that exceed neither
-        of its classes.
+        """Build the batches that pricing has found. Each batch consists of the highest-priced tasks
+        that do not exceed the batch's input class or output class.
 
-        Also return the task whose input counts for each batch, and the steps that determine the
-        batch's cost and roles.
+        Return a tuple (batches, tops, steps). For each batch, `tops` contains the task whose input
+        is charged as the longest input. `steps` contains the numbers of steps that determine the
+        cost of each batch and its roles.
         """
         place = self._by_output.argsort()
         batches = []
@@ -226,7 +237,7 @@ class ColumnBound:
         )
 
     def _proposal(self) -> _Prices:
-        """Return the prices that the program proposes."""
+        """Return the dual prices from the current solution of the linear program."""
         dual = np.maximum(0.0, np.array(self._model.getSolution().row_dual))
         nodes, ranges = len(self._nodes), self._ranges
         free = np.zeros(len(self._ends) - 1)
@@ -263,8 +274,8 @@ class ColumnBound:
         )
 
     def _write_pairs(self) -> None:
-        """Bound the price of each node by the prices of the next nodes that exceed the node in both
-        lengths.
+        """Add columns that keep prices monotone. They bound the price of each node by the prices of
+        the closest nodes that exceed it in both lengths.
         """
         outputs = self._nodes[:, 1]
         for k in range(len(outputs)):
@@ -276,7 +287,7 @@ class ColumnBound:
                     self._model.addCol(0.0, 0.0, highspy.kHighsInf, 2, pair, np.array([1.0, -1.0]))
 
     def _write_plan(self, batches: list[Ints]) -> None:
-        """Add a plan's batches with their roles."""
+        """Add the batches of a plan as columns, with the roles that they have in the plan."""
         steps = np.array([self.at.steps[batch].max() for batch in batches])
         first, last = np.zeros((2, len(batches), len(self._ends) - 1))
         times = np.unique(np.concatenate([self._ends, steps]))
@@ -296,10 +307,11 @@ class ColumnBound:
         prices: _Prices | None = None,
         roles: tuple[Floats, Floats] | None = None,
     ) -> None:
-        """Add a column for each batch, given the task whose input counts for the batch, and the
-        steps that determine its cost and roles.
+        """Add one column for each batch.
 
-        If no roles are given, the batch has the roles that earn more than they cost.
+        For each batch, `tops` contains the task whose input is charged as the longest input.
+        `steps` contains the numbers of steps that determine the cost of each batch and its roles.
+        If `roles` is None, each batch gets the roles that earn more than they cost.
         """
         count, ranges, nodes = len(batches), self._ranges, len(self._nodes)
         stages = np.empty((count, 4, len(self._ends) - 1))
@@ -347,8 +359,11 @@ class ColumnBound:
 
 
 def _partition(lengths: Floats, tasks: Ints, others: Ints, most: int) -> Ints:
-    """Return classes of increasing lengths. Each class has a task with its shortest length, its
-    end, and its smallest entry of `others`.
+    """Divide lengths in ascending order into at most `most` classes of similar lengths.
+
+    Return an array with one column for each class. Its rows contain the task with the shortest
+    length in the class, the position at which the class ends, and the smallest entry of `others` in
+    the class.
     """
     starts = np.flatnonzero(np.diff(lengths, prepend=-1.0))
     if len(starts) > most:
@@ -358,10 +373,10 @@ def _partition(lengths: Floats, tasks: Ints, others: Ints, most: int) -> Ints:
 
 
 def _nodes(at: Stages) -> tuple[Floats, Floats]:
-    """Return the sorted nodes (input, output), and the weight of each node in the price of each
-    task.
+    """Return the sorted nodes (input, output) at which prices are defined, and each node's weight
+    in the price of each task.
 
-    The weights of a task add up to one.
+    The weights of each task add up to one.
     """
     inputs, outputs = at.prepared.inputs, at.prepared.outputs
     if at.prepared.tasks <= _LARGEST_EXACT:

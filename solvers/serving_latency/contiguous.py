@@ -1,7 +1,8 @@
-"""Contiguous batches of sorted tasks, found by the paper's recursion or as shortest paths.
+"""Algorithms that find contiguous batches of sorted tasks, by the paper's recursion or as shortest
+paths.
 
-Each algorithm considers every way to end a batch, one prefix at a time. It runs in slices that are
-short enough to react to time limits and interrupts.
+For one prefix of the tasks after another, each algorithm chooses where the last batch begins. It
+runs in slices that are short enough to react to time limits and interrupts.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ _WORK_PER_CALL = 400_000  # batches rated per kernel call, which determine how o
 def algorithm_1_batches(
     prepared: Prepared, length: int, budget: Budget
 ) -> tuple[list[Ints] | None, float]:
-    """Return the batches and T_inf of Algorithm 1 for one speculation length.
+    """Run Algorithm 1 at one speculation length. Return its batches and their inference time T_inf
+    in seconds.
 
-    Batches are arrays of sorted positions in ascending order; the result is None if no batches fit
-    in memory.
+    Each batch is an array of positions in the sorted task order, in ascending order. The batches
+    are None if no partition fits in memory.
     """
     kernels = budget.load("serving_latency.algorithm_1")
     at = stages(prepared, length, conservative=True)
@@ -52,12 +54,13 @@ def algorithm_1_batches(
 def additive_batches(
     at: Stages, weights: tuple[float, float], budget: Budget, order: Ints | None = None
 ) -> tuple[list[Ints] | None, float]:
-    """Return the batches with the smallest weighted stage time among the batches that are
-    contiguous in a given order of the tasks, and that time.
+    """Return the contiguous batches that minimise the weighted sum of draft and verify times, and
+    this minimum in seconds.
 
-    Return None and infinity if no batches fit in memory. In sorted order, which is the default, the
-    result is exact for conservative output lengths. In any other order, only some sizes above 128
-    are tried. The cost is O(K b_max), where b_max <= K is the size of the largest batch that fits.
+    Batches are contiguous in `order`. The result is (None, infinity) if no partition fits in
+    memory. In sorted order, which is the default, the result is exact for conservative output
+    lengths. In any other order, not every batch size above 256 is tried. The cost is O(K b_max),
+    where b_max <= K is the size of the largest batch that fits.
     """
     kernels = budget.load("serving_latency.paths")
     tasks = at.prepared.tasks
@@ -73,8 +76,10 @@ def additive_batches(
 
 
 def backtrack(start: Ints, order: Ints) -> list[Ints] | None:
-    """Return the batches, given the place in `order` at which the last batch of each prefix starts.
-    Return None if a required start is negative.
+    """Reconstruct the batches from the choices of a dynamic program.
+
+    `start` contains, for each prefix of `order`, the index in `order` at which the last batch of
+    the prefix starts. Return None if a required entry of `start` is negative.
     """
     batches = []
     end = len(order)

@@ -1,10 +1,11 @@
-"""A cutting-plane method with a trust region, which maximises a concave piecewise linear function
+"""A cutting-plane method with a trust region for maximising a concave, piecewise linear function
 over a product of simplices.
 
-Every evaluation at weights w returns a value and a gradient G, hence a cut: f(w') <= <G, w'> for
-all w', because the function is a minimum of linear functions (shortest paths). A linear program
-over the cuts, in a box around the best weights so far, proposes the next point (Kelley's method,
-stabilised). HiGHS starts each program from the previous solution.
+The function f is a minimum of linear functions, one for each path in a graph. An evaluation at
+weights w therefore returns a value and a gradient G that define a cut: f(w') <= <G, w'> for all w'.
+A linear program over the cuts, restricted to a box around the best weights so far, proposes the
+next point. This is a stabilised version of Kelley's method. HiGHS starts each program from the
+previous solution.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from specopt.solvers.solver_status import termination_of
 
 
 class CuttingPlanes:
-    """Cutting-plane model that proposes weights, based on the values and gradients at earlier
+    """A cutting-plane model that proposes the next weights from the values and gradients at earlier
     weights.
 
     Parameters
     ----------
     weights
-        Initial weights, shape (S, M); every row sums to 1.
+        Initial weights, with shape (S, M). Every row sums to 1.
     scale
-        Typical magnitude of the function, by which the program is scaled.
+        Typical magnitude of the function values, used to scale the linear program.
     """
 
     def __init__(self, weights: Floats, scale: float) -> None:
@@ -49,8 +50,8 @@ class CuttingPlanes:
         )
 
     def learn(self, weights: Floats, value: float, gradient: Floats) -> None:
-        """Add the cut f(w') <= <G, w'> from an evaluation, and move the centre to its weights if
-        its value is the best so far.
+        """Add the cut f(w') <= <G, w'> from an evaluation at `weights`. If the value is the best so
+        far, centre the trust region at these weights.
         """
         row = np.append(-gradient.ravel() / self._scale, 1.0)
         columns = np.arange(self._size + 1, dtype=np.int32)
@@ -66,7 +67,9 @@ class CuttingPlanes:
                 self._misses = 0
 
     def propose(self) -> Floats | None:
-        """Return the weights to try next, or None if no noticeable gain is possible."""
+        """Return the weights to evaluate next, or None if the model predicts only a negligible
+        gain.
+        """
         low = np.maximum(0.0, self.center - self._radius).ravel()
         high = np.minimum(1.0, self.center + self._radius).ravel()
         self._model.changeColsBounds(self._size, np.arange(self._size, dtype=np.int32), low, high)

@@ -1,14 +1,15 @@
-"""The method `exact`, which proves that batches, pipeline order, speculation length and bandwidth
-are optimal.
+"""The method `exact`, which proves that the batches, pipeline order, speculation length and
+bandwidth shares of its plan are optimal.
 
-Bandwidth is optimised separately (Eq. 27). With conservative output lengths, some optimal plan has
-batches that are contiguous in sorted input length, because exchanging tasks into sorted order keeps
-all sizes and positions and raises no batch maximum.
+The bandwidth shares are optimised separately (Eq. 27). With conservative output lengths, some
+optimal plan has batches that are contiguous in sorted input length. The reason is that reordering
+tasks by input length keeps all batch sizes and positions, and does not increase the longest input
+of any batch.
 
-* Sequential and autoregressive serving: a step lasts the sum of its batches' stage times, in any
-  order, so for every speculation length the optimum is a shortest path over prefixes.
-* Pipelined serving: the order matters, so `specopt.solvers.serving_latency.pipelined` computes
-  bounds and enumerates the remaining plans.
+* In sequential and autoregressive serving, the duration of a step is the sum of its batches' stage
+  times in any order. For every speculation length, the optimum is a shortest path over prefixes.
+* In pipelined serving, the order matters. `specopt.solvers.serving_latency.pipelined` computes
+  bounds and enumerates the plans that the bounds do not exclude.
 * If the problem leaves the mechanism open, the best plan over the three mechanisms is returned.
 """
 
@@ -27,13 +28,14 @@ from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import stages
 
 _FEW = 5
-"""Maximum number of tasks for which the search takes less time than judging trivial plans."""
+"""Maximum number of tasks for which the search takes less time than evaluating all trivial plans.
+"""
 
 
 @dataclass(frozen=True)
 class Exact(ServingLatencyMethod):
-    """Prove optimality by Lagrangian bounds over pipeline positions and by enumeration of the
-    remaining plans.
+    """A method that proves optimality. It computes Lagrangian bounds over pipeline positions and
+    enumerates the plans that the bounds do not exclude.
     """
 
     name = "exact"
@@ -46,7 +48,9 @@ class Exact(ServingLatencyMethod):
     supports_warm_start = True
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Solve the mechanisms without overlap first, because their optimum prunes the pipelined
+        """Return an optimal plan over the problem's mechanisms.
+
+        Mechanisms without overlap are solved first, because their optimum prunes the pipelined
         search.
         """
         budget.offer_warm_start()
@@ -64,8 +68,8 @@ class Exact(ServingLatencyMethod):
         return Outcome(plan=budget.incumbent, bound=bound, stats=stats)
 
     def _shortest_paths(self, prepared: Prepared, budget: Budget) -> float:
-        """Offer the best plan over all speculation lengths, and return its objective, which is
-        optimal.
+        """Find an optimal plan for a mechanism without overlap, and record it in the budget. Return
+        its total latency in seconds.
         """
         best = math.inf
         for length in prepared.lengths:

@@ -1,20 +1,24 @@
-"""The method `length-aware` for known output lengths, which batches tasks that are similar in both
-input and output length.
+"""The method `length-aware` for known output lengths, which puts tasks with similar input and
+output lengths into the same batch.
 
 A batch is padded to its longest input and runs until its longest output is complete, so its tasks
 should be similar in both lengths. Batches that finish early leave the pipeline, so the pipeline
 order and the overlap vary over time. For every speculation length, the method
 
-1. computes the bound of `rebatching`, which rules out many speculation lengths;
-2. sorts the tasks by input, by output and by mixtures of both, and finds the contiguous batches of
-   each order with the smallest sum of stage times (a shortest path), in several pipeline orders;
+1. computes a bound from a relaxation with new batches at every step (see `bound`), which rules out
+   many speculation lengths;
+2. sorts the tasks by input, by output and by mixtures of both. In each order, it finds the
+   contiguous batches with the smallest sum of stage times (a shortest path), and evaluates them in
+   several pipeline orders;
 3. improves the remaining plans by simulated annealing over single tasks, swaps, threshold cuts,
-   splits, merges and the pipeline order, with most moves for the plans with the lowest latency;
-4. raises the bound by column generation (see `column_bound`), always for the candidate with the
-   lowest bound. For many tasks, this step precedes the annealing, which then gains little.
+   splits, merges and the pipeline order, and spends most moves on the plans with the lowest
+   latency;
+4. raises the bound by column generation (see `column_bound`), normally for the speculation length
+   with the lowest bound. For many tasks, step 4 precedes the annealing, because annealing then
+   gains little.
 
-Rating a plan costs O(M^2) for M batches, independent of the number of decoding steps; see
-`specopt.solvers.serving_latency.kernels.plans`.
+Evaluating a plan costs O(M^2) for M batches, independent of the number of decoding steps (see
+`specopt.solvers.serving_latency.kernels.plans`).
 """
 
 from __future__ import annotations
@@ -64,16 +68,17 @@ _HEAT, _HEAT_OF_MANY = 0.01, 3e-5  # relative worsening at the start of annealin
 
 @dataclass(frozen=True)
 class LengthAware(ServingLatencyMethod):
-    """Find plans by shortest paths over several task orders, then improve them by simulated
-    annealing.
+    """A method that finds plans by shortest paths over several task orders and improves them by
+    simulated annealing.
 
     Parameters
     ----------
     moves
-        Number of moves of the local search, for all speculation lengths together. Fewer moves are
-        used if there are few tasks.
+        Total number of local-search moves over all speculation lengths. Fewer moves are used if
+        there are few tasks.
     rounds
-        Number of linear programs solved to raise the bound, for all speculation lengths together.
+        Maximum total number of linear programs that are built or solved to raise the bound, over
+        all speculation lengths.
     """
 
     moves: PositiveInt = 2_100_000
@@ -87,7 +92,9 @@ class LengthAware(ServingLatencyMethod):
     supports_warm_start = True
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Search all mechanisms and speculation lengths together."""
+        """Search over all mechanisms and speculation lengths together, and return the best plan
+        found.
+        """
         budget.offer_warm_start()
         able = begun(problem, budget)
         budget.check()
@@ -102,7 +109,7 @@ class LengthAware(ServingLatencyMethod):
 
 @dataclass
 class _Candidate:
-    """Plans with one mechanism and one speculation length."""
+    """A mechanism and a speculation length, with the best plan found for them and a lower bound."""
 
     at: Stages
     seconds: float = np.inf  # T_inf of the best plan so far
@@ -114,7 +121,7 @@ class _Candidate:
 
     @property
     def objective(self) -> float:
-        """Total latency of the best plan so far, in seconds."""
+        """Total latency, in seconds, of the best plan found so far."""
         return self.seconds + self.at.prepared.communication_seconds
 
     @property
@@ -123,16 +130,18 @@ class _Candidate:
         return self.bound + self.at.prepared.communication_seconds
 
     def plan(self) -> ServingLatencyPlan:
-        """Return the best plan so far."""
+        """Return the best plan found so far for this mechanism and speculation length."""
         return self.at.prepared.plan(self.members(), self.at.length)
 
     def members(self) -> list[Ints]:
-        """Return the sorted positions in each batch of the best plan."""
+        """Return the tasks of each batch of the best plan, as positions in the sorted order."""
         return [np.flatnonzero(self.slot == m) for m in self.order[: self.batches]]
 
 
 class _Search:
-    """Search over all candidates, within one budget."""
+    """A search over all mechanisms and speculation lengths, called candidates, which share one
+    budget.
+    """
 
     def __init__(self, method: LengthAware, able: list[Prepared], budget: Budget) -> None:
         self.budget = budget
@@ -146,7 +155,7 @@ class _Search:
         self.rounds_done = 0
 
     def run(self) -> None:
-        """Compute bounds, construct plans, discard some candidates, and improve the rest."""
+        """Compute bounds, construct plans, discard unpromising candidates, and improve the rest."""
         self.candidates = [
             _Candidate(stages(prepared, n)) for prepared in self.able for n in prepared.lengths
         ]
@@ -205,18 +214,20 @@ class _Search:
         }
 
     def _promising(self, candidates: list[_Candidate]) -> Iterator[_Candidate]:
-        """Yield the candidates whose bound is below the objective of the best plan known so far."""
+        """Yield the candidates whose lower bound is below the objective of the best plan found so
+        far.
+        """
         for candidate in candidates:
             if candidate.objective_bound < self._best * (1 - 1e-12):
                 yield candidate
 
     @property
     def _best(self) -> float:
-        """Total latency of the best plan so far, in seconds."""
+        """Total latency, in seconds, of the best plan found so far for any candidate."""
         return min(candidate.objective for candidate in self.candidates)
 
     def offer(self) -> None:
-        """Offer the best plan if it is better than all plans offered so far."""
+        """Record the best plan in the budget if it improves on the budget's incumbent."""
         best = min(self.candidates, key=lambda candidate: candidate.objective, default=None)
         if best is None or not best.batches:
             return
@@ -226,10 +237,11 @@ class _Search:
     # ------------------------------------------------------------------ certificate
 
     def _certify(self, ranges: int = 0) -> None:
-        """Raise the lowest bound by column generation, as long as the bound increases.
+        """Raise the lowest bound by column generation for as long as the bound increases.
 
-        At most `ranges` ranges of steps are used. The candidate with the best plan comes first,
-        because its prices immediately raise the bounds of the other candidates.
+        At most `ranges` ranges of steps are used, or `RANGES` if that number is larger. The
+        candidate with the best plan comes first, because its prices also raise the bounds of the
+        other candidates.
         """
         from specopt.solvers.serving_latency.column_bound import RANGES, ColumnBound
 
@@ -266,8 +278,8 @@ class _Search:
     # ------------------------------------------------------------------ construction
 
     def _construct(self, candidate: _Candidate) -> None:
-        """Keep the best shortest path over several orders, and rate its batches at other
-        speculation lengths.
+        """Find a shortest path for each of several task orders, and keep the best. Also evaluate
+        its batches at speculation lengths that have no plan yet.
         """
         few = candidate.at.prepared.tasks <= _MANY
         for order in _orders(candidate.at):
@@ -280,7 +292,7 @@ class _Search:
                 self._take(other, candidate.slot, candidate.batches)
 
     def _rate_orders(self, candidate: _Candidate, batches: list[Ints]) -> None:
-        """Rate batches in several pipeline orders, and keep the best plan."""
+        """Evaluate batches in several pipeline orders, and keep the best plan."""
         at, count = candidate.at, len(batches)
         orders = [np.arange(count)]
         if at.overlap and count > 1:
@@ -344,10 +356,10 @@ class _Search:
 
 
 def _orders(at: Stages) -> list[Ints]:
-    """Return several orders of the tasks, as arrays of sorted positions.
+    """Return several orders of the tasks, as arrays of positions in the sorted task order.
 
-    Tasks are ordered by input, by output, by mixtures of the two ranks, and by classes of one
-    length followed by the other length.
+    Tasks are ordered by input, by output, and by mixtures of the two ranks. In other orders, tasks
+    are grouped into classes by one length and sorted by the other length within each class.
     """
     outputs = at.prepared.outputs
     tasks = len(outputs)

@@ -1,4 +1,6 @@
-"""Function that serves a set of tasks to the end, in fixed batches that Algorithm 1 plans with
+"""A helper that serves a set of tasks until all of them are complete.
+
+The batches are fixed. They are planned by Algorithm 1, with every output length set to the maximum
 O_max.
 """
 
@@ -18,9 +20,10 @@ from specopt.solvers.serving_latency.prepare import prepare
 
 
 def served_lot(problem: ServingData[Any], chosen: Ints) -> tuple[float, Floats]:
-    """Return the time at which all batches of the chosen tasks end, and each task's finish time.
+    """Serve the chosen tasks in fixed batches, and return when they finish.
 
-    A task finishes when its own output is complete.
+    Return a tuple (end, finish): the time in seconds at which the last batch ends, and the time in
+    seconds at which each task finishes. A task finishes when its own output is complete.
     """
     lot = ServingLatencyProblem(
         **problem.shared_fields()

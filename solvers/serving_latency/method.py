@@ -1,5 +1,5 @@
-"""Code shared by the methods for serving latency: conditions, an initial plan, the certificate, and
-the choice of the best mechanism.
+"""Code shared by the methods for `serving-latency` problems: applicability conditions, initial
+plans, certified bounds, and the choice of the best mechanism.
 """
 
 from __future__ import annotations
@@ -56,12 +56,14 @@ class ServingLatencyMethod(ServingMethod):
 
     @classmethod
     def conditions(cls) -> tuple[Condition, ...]:
-        """Return the conditions on the way tasks are served, followed by all other conditions."""
+        """Return all conditions that a problem must satisfy. The first of them concern how tasks
+        are served.
+        """
         return (*cls.serves, *cls.forms, *super().conditions())
 
     def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return the memory needed, in bytes, including tables of stage times for batches of all
-        sizes.
+        """Return how many bytes the method needs. They include tables of stage times, if the
+        problem requires such tables.
         """
         needed = super().bytes_needed(problem)
         if problem.rounds == "mean" and not problem.tables:
@@ -70,10 +72,10 @@ class ServingLatencyMethod(ServingMethod):
         return needed | {"input_tokens": 16.0 * problem.tasks**2 * steps}
 
     def seconds_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return how long judging a plan takes, in seconds.
+        """Estimate how long it takes to evaluate one plan, in seconds.
 
-        The time is proportional to the number of decoding steps, of tasks or of batches, at the
-        longest speculation length.
+        The estimate is proportional to the number of decoding steps, summed over tasks or over
+        batches, at the longest speculation length.
         """
         steps = np.stack(problem.scenarios) / problem.tokens_per_step(
             problem.max_speculation_length or 0
@@ -84,15 +86,17 @@ class ServingLatencyMethod(ServingMethod):
         return {"tasks times decoding steps": _SECONDS_PER_RUN * runs}
 
     def fewest_batches(self, prepared: Prepared) -> float:
-        """Return an approximate lower bound on the number of batches in the method's plans."""
+        """Return an approximate lower bound on the number of batches in this method's plans."""
         return prepared.tasks / prepared.widest
 
 
 def begun(
     problem: ServingLatencyProblem, budget: Budget, *, is_small: bool = False
 ) -> list[Prepared]:
-    """Return the problem's arrays under each mechanism for which plans exist, and offer a first
-    plan for each mechanism; see `offer_first_plan`.
+    """Prepare the problem for each mechanism that has a feasible plan. Record an initial plan for
+    each of them in the budget, and return the prepared problems.
+
+    If `is_small` is true, `offer_first_plan` evaluates only one plan per mechanism.
     """
     options = able(problem, Prepared)
     for prepared in options:
@@ -101,14 +105,15 @@ def begun(
 
 
 def offer_first_plan(prepared: Prepared, budget: Budget, *, is_small: bool = False) -> None:
-    """Offer the best trivial plan: batches as large as memory allows, or each task alone.
+    """Record the best trivial plan in the budget. A trivial plan uses either batches as large as
+    memory allows or one batch per task.
 
-    If the problem is so small that all plans are compared soon afterwards, only the first trivial
-    plan is offered.
+    If `is_small` is true, the caller will soon compare all plans of a small problem, so only the
+    first trivial plan is evaluated.
 
-    The plan uses one speculation length. The first trivial plan is always judged; later plans are
-    not judged if a bound rules them out. Without a bound, speculation lengths increase while the
-    latency stays close to the best. Plans are omitted if their bounds take too long.
+    Each trivial plan has a single speculation length. The first plan is always evaluated, and later
+    plans are skipped if their bounds rule them out. Without a bound, speculation lengths increase
+    while the latency stays close to the best. The search ends early if a bound would take too long.
     """
     batches = quick_batches(prepared)
     if batches is None:
@@ -132,8 +137,8 @@ def offer_first_plan(prepared: Prepared, budget: Budget, *, is_small: bool = Fal
 
 
 def certify(prepared: Prepared, plan: ServingLatencyPlan, budget: Budget) -> Outcome:
-    """Return the outcome for a heuristic's plan, with a bound on every plan under the same
-    mechanism.
+    """Record a heuristic's plan in the budget. Return it with a lower bound for all plans under the
+    same mechanism.
     """
     budget.offer(plan)
     return Outcome(plan=plan, bound=lower_bound(prepared, budget))
@@ -142,9 +147,8 @@ def certify(prepared: Prepared, plan: ServingLatencyPlan, budget: Budget) -> Out
 def best_of_mechanisms(
     problem: ServingLatencyProblem, budget: Budget, solve: Callable[[Prepared], Outcome]
 ) -> Outcome:
-    """Return the best plan over the problem's mechanisms, with a bound that holds for all of them.
-
-    Each mechanism is solved separately.
+    """Solve each of the problem's mechanisms separately, and return the best plan with a bound that
+    holds for all of them.
     """
     options = begun(problem, budget)
     found = []

@@ -1,19 +1,19 @@
-"""A readable reference for problem (24) of paper 1, formulated as a mixed-integer linear program in
-Pyomo and solved by HiGHS.
+"""A readable reference formulation of problem (24) of paper 1, as a mixed-integer linear program in
+Pyomo that HiGHS solves.
 
-There is one program per mechanism and speculation length l. The program makes no assumptions about
-optimal plans: batches need not be contiguous in sorted input length, and tasks are assigned to
-pipeline positions freely. All decoding steps are in the model, so the program suits small problems,
-as an oracle for the other methods and as a starting point for other formulations. The method `milp`
-solves the program with ranges of steps that share their variables, and splits a range if the
-critical batches change within the range.
+There is one program for each mechanism and speculation length l. The program makes no assumptions
+about optimal plans: batches need not be contiguous in sorted input length, and tasks are assigned
+to pipeline positions freely. All decoding steps are in the model, so the program is practical only
+for small problems. It serves as an oracle for the other methods and as a starting point for other
+formulations. The method `milp` solves a relaxation in which all steps of a range share their
+variables. It splits a range if the critical batches change within the range.
 
 The products in T(b, F) = c1 b F + c2 and the maxima of a batch (Eq. 8, 17) become linear because
-each position uses a *shape* from a list. A shape is the size, padded input length and longest
-output length of its batch. The stage times of every shape at every step are data, so the program
-represents any runtime and cost model exactly. A task may join a batch whose shape is at least as
-long as the task; stage times and memory grow with the shape, so optimal solutions do not pad more
-than necessary.
+the batch at each position has a *shape* from a list. A shape consists of a batch size, a padded
+input length and a longest output length. The stage times of every shape at every step are data, so
+the program represents any runtime and cost model exactly. A task may join any batch whose shape is
+at least as long as the task. Stage times and memory grow with the shape, so optimal solutions do
+not pad more than necessary.
 """
 
 from __future__ import annotations
@@ -44,26 +44,27 @@ from specopt.solvers.serving_method import ONE_RATE, able, quick_batches
 MAX_STEPS = 2_000
 
 UNITS = 100.0
-"""Best known T_inf in a program's own unit of time, which is chosen because the tolerances of HiGHS
-are absolute.
+"""Inference time T_inf of the incumbent, after scaling. Each program's unit of time is chosen to
+yield this value, because the tolerances of HiGHS are absolute.
 """
 
 
 @dataclass(frozen=True)
 class Milp(ByProgram, ServingLatencyMethod):
-    """The readable reference, with assignment to positions, batch shapes and the recursion of Eq.
-    20.
+    """The readable reference method, a mixed-integer program that assigns tasks to pipeline
+    positions.
 
-    Practical sizes are up to 4 tasks with all speculation lengths, and up to 6 tasks with a given
-    length; such problems take some seconds. A request to stop is noticed between programs; Ctrl-C
-    and the time limit are noticed during a program.
+    Each position has a batch shape, and completion times follow the recursion of Eq. 20. The method
+    is practical for up to 4 tasks with all speculation lengths, and for up to 6 tasks with a single
+    length. Such problems take a few seconds. A request to stop takes effect between programs,
+    whereas Ctrl-C and the time limit also take effect during a program.
 
     Parameters
     ----------
     length
-        Speculation length of the plan; if it is None, all lengths are tried. The bound holds for
-        every plan in either case, because a simple bound covers the lengths that were not solved.
-        `bound_at_length` in the stats holds for the given length only.
+        Speculation length of the plan. If it is None, all lengths are tried. The bound holds for
+        plans of every length, because a simple bound covers the lengths that were not solved. The
+        entry `bound_at_length` of the stats is a bound for plans with this length only.
     """
 
     length: PositiveInt | None = None
@@ -88,8 +89,8 @@ class Milp(ByProgram, ServingLatencyMethod):
     )
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Solve a program for every mechanism and speculation length, starting with those that have
-        the best simple plans.
+        """Solve a program for every mechanism and speculation length, starting with those whose
+        simple initial plans have the lowest latency.
         """
         start: dict[Case, float] = {}
         bounds: dict[Case, float] = {}
@@ -136,7 +137,7 @@ class Milp(ByProgram, ServingLatencyMethod):
         return f"a max_speculation_length of {longest}, below {self.length}"
 
     def _steps(self, problem: ServingLatencyProblem) -> int:
-        """Return the maximum number of decoding steps over the plans considered."""
+        """Return the largest number of decoding steps in any plan that the method considers."""
         if ONE_RATE.clash(self, problem):
             return 0  # refused for another reason
         options = (prepare(problem, mechanism) for mechanism in problem.mechanisms)
@@ -149,8 +150,8 @@ class Milp(ByProgram, ServingLatencyMethod):
 
 
 def simple_batches(prepared: Prepared) -> list[list[list[int]]]:
-    """Return simple initial plans: batches as large as memory allows, and batches of every equal
-    size that fits.
+    """Return batches for simple initial plans. In the first plan, batches are as large as memory
+    allows. Each of the other plans has batches of one equal size that fits in memory.
     """
     quick = quick_batches(prepared)
     assert quick is not None, "every task fits alone"
@@ -159,9 +160,10 @@ def simple_batches(prepared: Prepared) -> list[list[list[int]]]:
 
 
 class Shape(NamedTuple):
-    """Size b of a batch, and the lengths to which the batch is padded (Eq. 8, 11).
+    """Size b of a batch, and the input and output lengths to which its tasks are padded (Eq. 8,
+    11).
 
-    The size and the lengths determine the batch's stage times and memory.
+    The size and the lengths determine the batch's stage times and memory use.
     """
 
     size: int
@@ -171,7 +173,7 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """The data of one program: a problem under one mechanism at one speculation length.
+    """The data for one program, which covers one mechanism and one speculation length.
 
     Parameters
     ----------
@@ -186,12 +188,12 @@ class Case:
 
     @property
     def steps(self) -> int:
-        """Number N of decoding steps until the last batch has finished (Eq. 8)."""
+        """Number N of decoding steps until the last batch finishes (Eq. 8)."""
         return int(self.prepared.steps_of(self.prepared.outputs, self.length).max())
 
     @cached_property
     def shapes(self) -> list[Shape]:
-        """Shapes that a batch can have and that fit in memory (Eq. 9-10)."""
+        """Batch shapes that are possible and fit in memory (Eq. 9-10)."""
         inputs, outputs = self.prepared.inputs, self.prepared.outputs
         found = []
         for padded, longest in product(np.unique(inputs), np.unique(outputs)):
@@ -206,9 +208,11 @@ class Case:
 
     @cached_property
     def stages(self) -> Floats:
-        """T^d and T^v of every shape (row) at every decoding step (column), shape (2, S, N).
+        """Draft times T^d and verify times T^v, with shape (2, S, N) for S batch shapes and N
+        decoding steps.
 
-        Entries are 0 after the batch has finished, and for drafting without a draft model.
+        Entries are 0 after the batch has finished. Draft times are also 0 if there is no draft
+        model.
         """
         prepared = self.prepared
         sizes, inputs, outputs = np.array(self.shapes).T
@@ -219,7 +223,9 @@ class Case:
 
     @property
     def program_size(self) -> tuple[int, int, int]:
-        """Numbers of rows, columns and entries of the program with all steps."""
+        """Numbers of rows, columns and nonzero coefficients of the program with separate variables
+        for every step.
+        """
         tasks, shapes = self.prepared.tasks, len(self.shapes)
         stages = (3 if self.prepared.mechanism == "pipelined" else 1) * tasks * self.steps
         columns = tasks * (tasks + shapes + 2 * self.steps)
@@ -231,16 +237,18 @@ class Case:
 
     @property
     def first_ranges(self) -> Ints:
-        """First steps, counted from 0, of the prefill and of the ranges between steps at which some
-        shape finishes.
+        """First step of each initial range, counted from 0. The prefill is one range. The other
+        ranges end at the steps at which batches of some shape finish.
         """
         outputs = np.array([shape.longest_output for shape in self.shapes])
         done = self.prepared.steps_of(outputs, self.length)
         return np.unique([0, min(1, self.steps - 1), *done[done < self.steps]])
 
     def halved(self, starts: Ints, plan: ServingLatencyPlan) -> Ints:
-        """Return the first steps of ranges, after halving every range in which a plan takes longer
-        than its summed stage times suggest.
+        """Refine the ranges of steps that are too coarse for a plan, and return the first step of
+        each new range.
+
+        A range is halved if the plan takes longer in it than the summed stage times suggest.
         """
         prepared = self.prepared
         rank = prepared.order.argsort()
@@ -261,8 +269,8 @@ class Case:
         return np.sort(np.append(starts, (starts + width // 2)[loose]))
 
     def takes(self, shape: Shape, task: int) -> bool:
-        """Return whether a task may join a batch with the given shape; tasks are padded, but never
-        cut.
+        """Return whether a task may join a batch with the given shape. Tasks may be padded but not
+        truncated.
         """
         prepared = self.prepared
         return bool(
@@ -271,11 +279,11 @@ class Case:
         )
 
     def simple_bound(self) -> float:
-        """Return a simple lower bound on the objective.
+        """Return a simple lower bound, in seconds, on the total latency of a plan.
 
-        The bound sums each task's share of the cheapest batch that the task may join. Each stage is
-        busy for the sum of its batches' times, and each batch divides its time equally among its
-        tasks.
+        The time of each batch is divided equally among its tasks. The bound adds up, over all
+        tasks, the smallest share that the task can have in any batch that it may join. Each stage
+        is busy for at least this time.
         """
         draft, verify = self.stages.sum(axis=2)
         loads = [draft, verify] if self.prepared.overlap else [draft + verify]
@@ -287,17 +295,18 @@ class Case:
 
 
 def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
-    """Return the program for one case as a Pyomo model.
+    """Formulate the program for one mechanism and one speculation length as a Pyomo model.
 
     Parameters
     ----------
     case
-        Case to formulate.
+        Data for the program.
     known
-        Total latency above which plans are not of interest, in seconds.
+        Upper limit on the total latency of a plan, in seconds. Plans with a higher latency are
+        infeasible in the program.
     starts
-        First steps, counted from 0, of ranges whose steps share their variables, which is a
-        relaxation. If it is None, each step has its own variables.
+        First step of each range, counted from 0. All steps of a range share their variables, which
+        makes the program a relaxation. If `starts` is None, each step has separate variables.
     """
     import pyomo.environ as pyo
 
@@ -375,13 +384,13 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
 
 
 def _follow(program: Any, draft: Floats, verify: Floats, overlap: bool) -> None:
-    """Add constraints that the stages of every step follow each other (Eq. 20)."""
+    """Add the constraints on the order in which stages run within every step (Eq. 20)."""
     import pyomo.environ as pyo
 
     def seconds(stage: Floats, m: int, n: int) -> Any:
-        """Return the stage time of position m at step n (Eq. 13-14, 18-19).
+        """Return an expression for the stage time of position m at step n (Eq. 13-14, 18-19).
 
-        The time is determined by the position's shape; it is 0 if the position is empty or has
+        The position's shape determines the time. It is 0 if the position is empty or its batch has
         finished.
         """
         return sum(
@@ -391,7 +400,9 @@ def _follow(program: Any, draft: Floats, verify: Floats, overlap: bool) -> None:
         )
 
     def before(done: Any, m: int, n: int) -> Any:
-        """Return the time at which a stage is free for position m, or 0 for the first position."""
+        """Return the time at which a stage becomes free for position m, or 0 for the first
+        position.
+        """
         return done[m - 1, n] if m > 1 else 0.0
 
     def always(rule: Callable[[Any, int, int], Any]) -> Any:
@@ -427,12 +438,13 @@ def solve_case(
     stats: dict[str, int],
     solver: str = HIGHS,
 ) -> Termination:
-    """Offer the best plan for one case if it beats the incumbent, raise the bound of the case, and
-    return the reason why HiGHS stopped.
+    """Solve the program for one mechanism and speculation length, and return the reason why HiGHS
+    stopped.
 
-    Steps are initially combined in ranges: a range takes at least as long as its critical batches
-    take in total. If the plan found takes longer because the critical batches change from step to
-    step, the range is halved, and this is repeated until the plan does not take longer.
+    The best plan is recorded in the budget if it improves on the incumbent, and the bound in
+    `bounds` is raised. Steps are initially combined into ranges. The program assumes that the
+    critical batches are the same at all steps of a range, which may underestimate the duration of a
+    plan. If so, the range is halved, and the program is solved again.
 
     The dictionaries `bounds` and `stats` are modified in place.
     """
@@ -465,23 +477,24 @@ def solve_case(
 def state(
     problem: ServingLatencyProblem, length: int | None = None, mechanism: Mechanism | None = None
 ) -> Any:
-    """Return the program for one mechanism and one speculation length.
+    """Formulate the program for one mechanism and one speculation length as a Pyomo model.
 
     Parameters
     ----------
     problem
         Problem to formulate.
     length
-        Speculation length l; if it is None, the length at which simple batches are best is used.
+        Speculation length l. If it is None, the length at which simple batches have the lowest
+        latency is used.
     mechanism
-        Mechanism; if it is None, the first mechanism that the problem allows is used.
+        Mechanism of the plan. If it is None, the first mechanism that the problem allows is used.
 
     Raises
     ------
     Unsupported
-        If `milp` does not support the problem, regardless of size, or if the program is too large.
+        If `milp` does not support problems of this form, or if the program is too large.
     InvalidInput
-        If the problem does not have this length or mechanism.
+        If the problem does not allow the length or the mechanism.
     Infeasible
         If some task does not fit in any batch.
     """
@@ -512,7 +525,7 @@ def state(
 
 
 def read(problem: ServingLatencyProblem, program: Any, value: Value) -> ServingLatencyPlan:
-    """Return the plan described by a solution of the program."""
+    """Convert a solution of the program to a plan for the problem."""
     case: Case = program.case
     batches = [
         [k for k in program.tasks if value(program.joins[k, m]) > 0.5] for m in program.positions

@@ -1,25 +1,29 @@
-"""The search behind `exact` for the pipelined mechanism: bounds, incumbents and enumeration.
+"""The search that the method `exact` performs for the pipelined mechanism. It combines lower
+bounds, incumbents and enumeration.
 
 For conservative output lengths, some optimal plan has contiguous batches, but their pipeline order
 is free. For every speculation length l and number of batches M, the search
 
-1. discards (l, M) by bounds on each stage's own work (see `bound`), then by bounds that single out
-   the first and the last batch;
-2. raises a Lagrangian bound over pipeline positions, a shortest path over (prefix, occupied
-   positions), see `specopt.solvers.serving_latency.kernels.bounds`; every path is a plan, which is
-   rated exactly. The first paths distinguish a few of the first and last positions and pool the
+1. discards pairs (l, M) by bounds on the work of each stage (see `bound`), then by bounds that
+   treat the first and the last batch separately;
+2. raises a Lagrangian bound over pipeline positions. The bound is the length of a shortest path
+   over states (prefix, occupied positions), as described in
+   `specopt.solvers.serving_latency.kernels.bounds`. Every path is a plan, which is evaluated
+   exactly. The first paths distinguish a few of the first and last positions and pool the
    positions between them. If there are many blocks, the paths run over cells of tasks
-   (`specopt.solvers.serving_latency.blocks`); the lowest bound is refined by more positions and
+   (`specopt.solvers.serving_latency.blocks`). The lowest bound is refined with more positions and
    finer cells;
-3. enumerates the remaining plans: all ways to cut the tasks and to place blocks at the
-   distinguished positions whose bounds stay below the incumbent
-   (`specopt.solvers.serving_latency.positions`), then all orders of the pooled blocks
-   (`specopt.solvers.serving_latency.kernels.orders`). The enumeration is abandoned if it takes
-   longer than the computation of the bound did, because another distinguished position prunes more.
+3. enumerates the remaining plans. The outer enumeration divides the sorted tasks into blocks and
+   assigns blocks to the distinguished positions (`specopt.solvers.serving_latency.positions`). The
+   inner enumeration tries all orders of the pooled blocks
+   (`specopt.solvers.serving_latency.kernels.orders`). Branches whose bounds reach the incumbent are
+   pruned. The enumeration is abandoned if it takes much longer than computing the bound did,
+   because another distinguished position then prunes more.
 
-Step 3 is a proof. For very few tasks, every plan is rated, which compiles only one kernel. Numbers
-of batches above `LARGEST_APART` are bounded and enumerated together. A certified gap remains if
-there are so many tasks that the shortest paths over all blocks would be too large to compute.
+If step 3 finishes, the incumbent is proven optimal. For very few tasks, every plan is evaluated,
+which compiles only one kernel. Numbers of batches above `LARGEST_APART` are bounded and enumerated
+together. A certified gap remains if there are so many tasks that the shortest paths over all blocks
+would be too large to compute.
 """
 
 from __future__ import annotations
@@ -90,8 +94,8 @@ _SECONDS_PER_PAIR = 2e-8  # per pair of blocks, to sort them in advance
 
 @dataclass
 class Part:
-    """The plans with one speculation length and one number of batches, with a lower bound on the
-    T_inf of these plans.
+    """A subproblem of the search: all plans with one speculation length and one number of batches,
+    together with a lower bound on their inference time T_inf.
     """
 
     bound: float
@@ -116,8 +120,8 @@ class Part:
         self.weights[:, -1] += 1.0 - self.first_weight
 
     def positions(self, another: bool = False) -> Positions:
-        """Return the positions that the part distinguishes, optionally with one more special
-        position.
+        """Return the pipeline positions that this part's bound distinguishes. If `another` is true,
+        include one more special position.
         """
         specials = self.specials + another
         return Positions(
@@ -125,16 +129,18 @@ class Part:
         )
 
     def places(self, positions: Ints) -> Floats:
-        """Return numbers that order blocks by position; all blocks in the pool have the same
-        number.
+        """Return sort keys that order blocks by pipeline position. All blocks in the pool have the
+        same key.
         """
         return np.where(positions == self.specials, self.front - 0.5, positions)
 
 
 def _johnson(draft: Floats, verify: Floats, places: Floats) -> Ints:
-    """Return blocks sorted by place; blocks with equal places follow Johnson's rule.
+    """Return the order of blocks sorted by `places`. Blocks with equal places are ordered by
+    Johnson's rule.
 
-    The blocks that draft faster than they verify come first, shortest draft first.
+    According to this rule, blocks that draft faster than they verify come first, in order of
+    increasing draft time. The other blocks follow in order of decreasing verify time.
     """
     faster = draft < verify
     key = np.where(faster, draft, -verify)
@@ -142,9 +148,10 @@ def _johnson(draft: Floats, verify: Floats, places: Floats) -> Ints:
 
 
 class PipelinedSearch:
-    """Branch and bound over speculation lengths, numbers of batches, cuts and pipeline orders.
+    """Branch and bound over speculation lengths, numbers of batches, partitions into blocks, and
+    pipeline orders.
 
-    `floor` is a lower bound on the objective under the problem's other mechanisms; it is infinite
+    `floor` is a lower bound on the objective under the problem's other mechanisms. It is infinite
     if there are no other mechanisms.
     """
 
@@ -175,22 +182,26 @@ class PipelinedSearch:
 
     @property
     def cut(self) -> float:
-        """T_inf at or above which a plan is not a worthwhile improvement."""
+        """Inference time T_inf, in seconds, that a plan must undercut to be a sufficient
+        improvement on the incumbent.
+        """
         return self.best - max(self.budget.gap, TOLERANCE) * (
             self.best + self.prepared.communication_seconds
         )
 
     @property
     def bound(self) -> float:
-        """Valid lower bound on the objective over all plans of this mechanism."""
+        """Valid lower bound on the total latency of all plans under this mechanism, in seconds."""
         communication = self.prepared.communication_seconds
         unimproved = self.best - TOLERANCE * (self.best + communication)
         parts = (part.bound for part in self.open + self.left)
         return min(unimproved, self.dropped, *parts) + communication
 
     def run(self) -> float:
-        """Search until the optimum is proven, the gap is reached or only pooled parts are left;
-        return the bound.
+        """Search until optimality is proven, the gap is reached, or the only open parts are too
+        large to close.
+
+        Return a lower bound on the total latency in seconds.
         """
         alone = math.factorial(min(self.prepared.tasks, 8)) * len(self.prepared.lengths)
         if self.prepared.linear and alone <= _PLANS:
@@ -223,9 +234,10 @@ class PipelinedSearch:
         return self.bound
 
     def certify(self) -> float:
-        """Return the bound for the whole mechanism without a search for plans.
+        """Return a lower bound, in seconds, on the total latency under this mechanism, without
+        searching for plans.
 
-        The lowest bound of a part is raised until it stops increasing.
+        The lowest bound of any part is raised until no further refinement is affordable.
         """
         self.rating = False
         self._start()
@@ -237,27 +249,29 @@ class PipelinedSearch:
         return self.bound
 
     def _prune(self) -> bool:
-        """Drop the parts whose bound has reached the incumbent, and return whether any parts are
-        left.
+        """Close the parts whose bound has reached the incumbent. Return whether any open parts
+        remain.
         """
         for part in [part for part in self.open if part.bound >= self.cut]:
             self._drop(part)
         return bool(self.open)
 
     def _drop(self, part: Part) -> None:
-        """Close a part whose bound has reached the incumbent, or whose plans were enumerated."""
+        """Close a part whose bound has reached the incumbent or whose plans are all enumerated."""
         self.open.remove(part)
         self.dropped = min(self.dropped, max(part.bound, self.cut))
 
     def _report(self) -> None:
-        """Report the bound, and stop if a stop was requested or time has run out."""
+        """Report the bound to the budget, which ends the search if a stop was requested or time has
+        run out.
+        """
         self.budget.improve_bound(min(self.bound, self.floor))
         self.budget.check()
 
     # ------------------------------------------------------------------ where to start
 
     def _start(self) -> None:
-        """Rate Algorithm 1's plans, and list the parts that the first bounds do not rule out."""
+        """Evaluate Algorithm 1's plans, and list the parts that initial bounds do not rule out."""
         prepared, budget = self.prepared, self.budget
         self.open = [Part(0.0, length, 1, more=True) for length in prepared.lengths]
         for part in list(self.open):
@@ -276,8 +290,8 @@ class PipelinedSearch:
         self._report()
 
     def _bound_stages(self, part: Part) -> None:
-        """Bound a part by the work of each stage alone, since T_n >= sum_m T^d and T_n >= sum_m T^v
-        (Eq. 20).
+        """Bound a part by the total time of each stage alone, since T_n >= sum_m T^d and T_n >=
+        sum_m T^v (Eq. 20).
         """
         for weights in ((1.0, 0.0), (0.0, 1.0)):
             if part.bound < self.cut:
@@ -286,7 +300,9 @@ class PipelinedSearch:
                 part.bound = max(part.bound, seconds)
 
     def _split_open(self) -> None:
-        """Compute a separate bound for every number of batches in the open parts."""
+        """Split each open part into one part for each number of batches, and bound each of them
+        separately.
+        """
         self._prune()
         parts = []
         for part in self.open:
@@ -296,8 +312,8 @@ class PipelinedSearch:
         self._prune()
 
     def _split(self, part: Part) -> list[Part]:
-        """Compute a separate bound for every number of batches in a part, with weights on the first
-        and the last position only.
+        """Split a part into one part for each number of batches. Their bounds use weights on the
+        first and the last position only.
         """
         cap = self._largest_apart + 1
         bounds = np.full(cap + 1, part.bound)
@@ -323,8 +339,8 @@ class PipelinedSearch:
 
     @property
     def _largest_apart(self) -> int:
-        """Largest number of batches whose plans are bounded separately, limited by the size of the
-        shortest path over 2^M masks.
+        """Largest number of batches M for which there is a separate part. It is limited because the
+        shortest path runs over 2^M sets of occupied positions.
         """
         fitting = (
             m
@@ -339,9 +355,9 @@ class PipelinedSearch:
         return int(self.width.sum())
 
     def _fewest_batches(self) -> int:
-        """Return the minimum number of batches with which all tasks fit in memory.
+        """Return the smallest number of batches with which all tasks fit in memory.
 
-        Batches are as large as possible, starting from the longest input.
+        It is attained if batches are as large as possible, starting from the longest input.
         """
         count, end = 0, self.prepared.tasks
         while end > 0:
@@ -350,8 +366,10 @@ class PipelinedSearch:
         return count
 
     def _tables(self, length: int, cells: int = 0) -> Tables:
-        """Return the tables for one speculation length, over all blocks or, if possible, over fewer
-        cells.
+        """Return the cost tables for one speculation length, which are built on first use.
+
+        The tables cover all blocks. If `cells` is positive and coarser tables can be built, they
+        cover only blocks that consist of whole cells, where `cells` is the number of cells.
         """
         if (length, cells) not in self.tables:
             if cells:
@@ -365,7 +383,9 @@ class PipelinedSearch:
         return self.tables[length, cells]
 
     def _hold_tables(self) -> None:
-        """Check that memory and time suffice for the tables of one more speculation length."""
+        """Ensure that memory and time suffice for the tables of one more speculation length. Older
+        tables are discarded if memory runs short.
+        """
         entries = float(self.width.max() + 1) * len(self.width)
         self.budget.hold(
             "input_tokens (pairs of tasks that may share a batch)", _BYTES_PER_ENTRY * entries
@@ -375,8 +395,8 @@ class PipelinedSearch:
         self.budget.check(_SECONDS_PER_ENTRY * self._entries)
 
     def _cells(self, part: Part) -> int:
-        """Return the number of cells that the part's effort allows for its shortest path; 0 means
-        all blocks.
+        """Return the number of cells to use in a part's shortest path, as allowed by the part's
+        effort. 0 means that the path considers all blocks.
         """
         size = self._entries * part.positions().steps
         if size <= part.effort or not self.coarse:
@@ -387,12 +407,14 @@ class PipelinedSearch:
     # ------------------------------------------------------------------ incumbents
 
     def _rate(self, length: int, ends: Ints, sizes: Ints) -> float:
-        """Return T_inf for blocks in pipeline order, and keep the plan if it is the best so far."""
+        """Return the inference time T_inf, in seconds, for blocks in pipeline order. Keep the plan
+        if it improves on the incumbent.
+        """
         return float(self._rate_all(length, ends[None, :], sizes[None, :])[0])
 
     def _rate_all(self, length: int, ends: Ints, sizes: Ints) -> Floats:
-        """Return T_inf for several sequences with the same number of blocks, and keep the best
-        sequence if it improves on the best plan.
+        """Return the inference time T_inf, in seconds, of several sequences with the same number of
+        blocks. Keep the best sequence as a plan if it improves on the incumbent.
         """
         count, blocks = ends.shape
         out = np.empty(count)
@@ -410,17 +432,18 @@ class PipelinedSearch:
         return out
 
     def _keep(self, seconds: float, batches: Iterable[Ints], length: int) -> None:
-        """Keep and offer a plan, whose T_inf is `seconds`, if it is the best so far.
+        """Record a plan with inference time `seconds` as the new incumbent if it improves on the
+        incumbent.
 
-        The batches are evaluated only in this case.
+        The iterable `batches` is consumed only in this case.
         """
         if seconds < self.best * (1 - 1e-13):
             self.best = seconds
             self.budget.offer(self.prepared.plan(list(batches), length))
 
     def _improve(self, length: int, ends: Ints, sizes: Ints) -> None:
-        """Run simulated annealing from a plan, given as blocks in pipeline order, as long as the
-        plan improves.
+        """Run simulated annealing, starting from blocks in pipeline order, for as long as the plan
+        improves.
         """
         ranks, place, count = np.arange(self.prepared.tasks), np.argsort(ends), len(ends)
         plan = np.stack([np.repeat(place, sizes[place]), ranks] * 2)
@@ -442,8 +465,8 @@ class PipelinedSearch:
                 return
 
     def _rate_every_plan(self) -> None:
-        """Rate every way to cut the tasks into blocks and to order the blocks, at every speculation
-        length.
+        """Evaluate every plan: every partition into contiguous blocks in every pipeline order, at
+        every speculation length.
         """
         tasks = self.prepared.tasks
         for blocks in range(1, tasks + 1):
@@ -462,7 +485,8 @@ class PipelinedSearch:
     # ------------------------------------------------------------------ Lagrangian bound
 
     def _refine(self, part: Part) -> bool:
-        """Allow a part's bound to be raised further, by another special position or finer cells.
+        """Refine a part by adding a special position or by using finer cells, which allows its
+        bound to be raised again.
 
         The position is added on the side where the innermost special position has the larger
         weight. Return whether a refinement was possible.
@@ -491,8 +515,8 @@ class PipelinedSearch:
                 return True
 
     def _ascend(self, part: Part) -> None:
-        """Raise the part's bound until the part is closed or no gain is left, and rate every path
-        found.
+        """Raise a part's bound by cutting planes, until it reaches the incumbent or stops
+        increasing. Evaluate the plan of every path found on the way.
         """
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
@@ -517,10 +541,11 @@ class PipelinedSearch:
         part.work += paths.work
 
     def _rate_path(self, part: Part, tables: Tables, path: Path, near: float = 1.001) -> None:
-        """Rate the plan of a shortest path. Between the special blocks, the pooled blocks follow
-        Johnson's rule.
+        """Evaluate the plan of a shortest path. Pooled blocks run between the special blocks, in
+        the order of Johnson's rule.
 
-        A plan that is close to the best plan is improved by local search.
+        If the pool is not empty and the plan's inference time is less than `near` times the
+        incumbent's, local search improves the plan.
         """
         ends, sizes, positions = path
         draft, verify = tables.times(ends, sizes)
@@ -538,10 +563,10 @@ class PipelinedSearch:
     # ------------------------------------------------------------------ enumeration
 
     def _try_orders(self, part: Part, path: Path, nodes: float) -> tuple[int, bool]:
-        """Try all orders of a path whose Johnson bounds stay below the incumbent.
+        """Try all pipeline orders of a path's blocks, except those that Johnson bounds rule out.
 
-        Give up after `nodes` nodes. Return the number of nodes used, and whether all orders were
-        tried.
+        Give up after `nodes` nodes. Return a tuple (nodes, complete): the number of nodes visited,
+        and whether the enumeration is complete.
         """
         at, count = stages(self.prepared, part.length), path.shape[1]
         starts = range_starts(int(at.steps[0]), _FINE_RANGES)
@@ -573,9 +598,9 @@ class PipelinedSearch:
         return int(state[1]), bool(state[0] < 0)
 
     def _enumerate(self, part: Part, patience: float) -> bool:
-        """Try all plans of a part whose bounds stay below the incumbent.
+        """Enumerate all plans of a part, except those that bounds rule out.
 
-        Return whether the enumeration finished within the allowed work.
+        Return whether the enumeration finished before its work exceeded `patience`.
         """
         tables = self._tables(part.length)
         search = Enumeration(PathBound(tables, part.positions(), self.budget), part.weights)

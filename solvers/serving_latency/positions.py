@@ -1,17 +1,20 @@
-"""Bounds over pipeline positions, and an enumeration that several bounds prune together.
+"""Lagrangian bounds over pipeline positions, and an enumeration that uses several of these bounds
+for pruning.
 
 Any weights of the critical positions yield a bound on all plans. The values of the corresponding
-shortest path also bound every way to continue from a prefix and a set of occupied positions; see
-`specopt.solvers.serving_latency.kernels.bounds`. The weights with the best bound at the root are
-not the best elsewhere: if a partial plan drafts for long before its first special position, weights
-on that position yield the best bound. So the depth-first search keeps the values for several
-weights and prunes with each of them. If the search does not end soon, it adds the weights with the
-best bound on its current branch.
+shortest path also bound every way to continue from a prefix and a set of occupied positions (see
+`specopt.solvers.serving_latency.kernels.bounds`).
 
-Threads share the long computations in such a way that no result depends on the order or number of
-threads. The threads share the independent states of a shortest path, and the branches of the
-search. Branches are split and searched in rounds, with the incumbent and the weights at the
-beginning of each round.
+The weights that yield the highest bound at the root are not the best in every branch. For example,
+if a partial plan drafts for long before its first special position, weights on that position yield
+the highest bound. The depth-first search therefore keeps the values for several weights and prunes
+with each of them. If the search does not end soon, it adds the weights with the highest bound for
+its current branch.
+
+Long computations run in several threads, but no result depends on the order or number of threads.
+The independent states of a shortest path and the branches of the search are distributed over the
+threads. Branches are searched in rounds. Each round uses the incumbent and the weights that were
+known when it began.
 """
 
 from __future__ import annotations
@@ -43,17 +46,18 @@ _NOTHING = np.zeros((3, 0), np.int64)
 
 @dataclass(frozen=True)
 class Positions:
-    """The distinguished positions in the pipeline.
+    """The division of the pipeline into special positions, which a bound distinguishes, and a pool
+    of other positions.
 
     Parameters
     ----------
     front, specials
-        Number of special positions at the front, and in total; the other positions form a pool
-        between the special positions.
+        Number of special positions at the front of the pipeline, and in total. The remaining
+        special positions are at the end, and all other positions form a pool in between.
     pool
         Number of blocks in the pool.
     more
-        Whether the pool may contain any number of blocks; if so, `pool` is 0.
+        Whether the pool may contain any number of blocks. If so, `pool` is 0.
     """
 
     front: int
@@ -63,25 +67,30 @@ class Positions:
 
     @property
     def states(self) -> int:
-        """Number of states of a shortest path."""
+        """Number of states in the shortest-path problem. A state stores which special positions are
+        occupied and how many blocks are in the pool.
+        """
         return (self.pool + 1) << self.specials
 
     @property
     def steps(self) -> int:
-        """Number of steps per block in a shortest path, which is the number of states times
-        positions.
+        """Number of transitions per block in the shortest-path problem. It is the number of states
+        times the number of positions to which a block can be assigned, where the pool counts as one
+        position.
         """
         return self.states * (self.specials + 1)
 
 
 Path = Ints
-"""A plan found as a shortest path, shape (3, M): the ends, sizes and positions of its blocks in
-sorted order. Blocks in the pool have the number of special positions as their position.
+"""A plan found as a shortest path, with shape (3, M): the ends, sizes and positions of its M blocks
+in sorted order. A block in the pool has the number of special positions as its position.
 """
 
 
 class PathBound:
-    """The Lagrangian bound at given weights."""
+    """An evaluator of the Lagrangian bound. For given weights of the positions, the bound is the
+    length of a shortest path.
+    """
 
     def __init__(self, tables: Tables, at: Positions, budget: Budget) -> None:
         self.tables, self.at = tables, at
@@ -105,10 +114,11 @@ class PathBound:
             ]
 
     def evaluate(self, weights: Floats, start: Ints = _NOTHING) -> tuple[float, Path, Floats]:
-        """Return the bound on all plans that begin with the blocks `start` (ends, sizes,
-        positions), with the path and the gradient of the bound.
+        """Return the bound on all plans that begin with the blocks `start`, the path that attains
+        the bound, and the bound's gradient.
 
-        The costs by position are stored in `table`, and the values by state in `value`.
+        The rows of `start` are the ends, sizes and positions of the blocks. The costs by position
+        are stored in `table`, and the values by state in `value`.
         """
         entries = float(self.tables.entries * self.at.steps)
         if entries * _SECONDS_PER_ENTRY > self.budget.remaining:  # a path cannot be interrupted
@@ -129,21 +139,25 @@ class PathBound:
 
 
 def _levels(branch: Any) -> int:
-    """Return the number of open levels of a branch after its first level, which is negative if the
-    branch is finished.
+    """Return how many levels of a branch are still open below its first level. The number is
+    negative if the branch is finished.
     """
     return int(branch.state[0] - branch.state[2])
 
 
 def _begun(branch: Any, level: int) -> Ints:
-    """Return the first blocks of the current path: ends, sizes and positions."""
+    """Return the first `level` blocks of a branch's current path, as rows of ends, sizes and
+    positions.
+    """
     ends = branch.stack[: level + 1, 0]
     return np.stack([ends[1:], np.diff(ends), branch.stack[:level, 3]])
 
 
 class Enumeration:
-    """Enumeration of all ways to cut the tasks and to place the blocks that the bounds do not rule
-    out.
+    """A depth-first enumeration of the partitions into blocks and of the assignments of blocks to
+    positions.
+
+    Branches that the bounds rule out are pruned.
     """
 
     def __init__(self, bound: PathBound, weights: Floats) -> None:
@@ -171,20 +185,22 @@ class Enumeration:
 
     @property
     def done(self) -> bool:
-        """Whether no branches are left."""
+        """Whether the enumeration has finished."""
         return not self._branches
 
     @property
     def work(self) -> float:
-        """Work done so far, in entries of shortest paths."""
+        """Work done so far, measured as the number of shortest-path entries that take the same
+        time.
+        """
         return self.bound.work + ENTRIES_PER_NODE * self.nodes
 
     def advance(self, nodes: int, upper: float) -> list[Path]:
-        """Continue the search for a number of nodes, and return the paths found whose bound is
-        below `upper`.
+        """Continue the search for about `nodes` nodes. Return the paths found whose bound is below
+        `upper`.
 
-        A search that does not end immediately is split where most of the work is left. In the
-        meantime, no branch depends on the results of other branches.
+        If the search does not end immediately, the branches with the most remaining work are split.
+        During a call, no branch depends on the results of other branches.
         """
         bound = self.bound
         while self.nodes > 0 and len(self._branches) < _BRANCHES:
@@ -218,10 +234,10 @@ class Enumeration:
         return paths
 
     def sharpen(self, upper: float) -> None:
-        """Find and keep the weights with the best bound on the plans that begin like a third of a
-        current path.
+        """Find the weights with the highest bound for plans that share the first third of the
+        current path, and keep these weights for pruning.
 
-        Close that part of the search if its bound reaches `upper`.
+        If the bound reaches `upper`, stop searching these plans.
         """
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
@@ -248,8 +264,8 @@ class Enumeration:
             weights = proposal
 
     def _slot(self) -> int:
-        """Return the slot for new weights: a free slot if there is one, otherwise the slot that has
-        recently closed the fewest branches.
+        """Return the slot in which to store new weights. Use a free slot if there is one, and
+        otherwise the slot whose bounds have recently pruned the fewest branches.
         """
         if self._kept < len(self._tables):
             self._kept += 1
@@ -261,7 +277,7 @@ class Enumeration:
         return slot
 
     def _keep(self, slot: int) -> None:
-        """Store the costs and values of the latest evaluation in a slot."""
+        """Store the costs and values from the latest evaluation of the bound in a slot."""
         bound = self.bound
         self._tables[slot], self._values[slot] = bound.table, bound.value
         for branch in self._branches:

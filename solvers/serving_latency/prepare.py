@@ -1,4 +1,6 @@
-"""Serving latency problems as sorted tasks and arrays, for the methods and the kernels."""
+"""Conversion of `serving-latency` problems to sorted tasks and arrays for the methods and compiled
+kernels.
+"""
 
 from __future__ import annotations
 
@@ -21,33 +23,34 @@ from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLa
 from specopt.solvers.serving_method import PreparedServing
 
 Batches = Sequence[list[int] | Ints]
-"""Sorted positions of the tasks of each batch, in pipeline order."""
+"""Batches in pipeline order, each of which contains positions in the sorted task order."""
 
 
 @dataclass(frozen=True)
 class Prepared(PreparedServing):
-    """A serving latency problem under one mechanism, in the form of arrays for the kernels."""
+    """A `serving-latency` problem under one mechanism, converted to arrays for the kernels."""
 
     problem: ServingLatencyProblem
 
     @property
     def tabled(self) -> bool:
-        """Whether stage times are tabled.
+        """Whether stage times are read from tables.
 
-        The durations of measured passes, and the rounds of the slowest task, have no closed form.
+        Tables are needed for measured pass durations and for rounds that wait for the slowest task,
+        because neither has a closed form.
         """
         return bool(self.problem.tables) or self.problem.rounds == "slowest"
 
     @property
     def linear(self) -> bool:
-        """Whether both runtimes are affine."""
+        """Whether the runtimes of both stages are affine."""
         return not self.tabled and self.runtimes.shape[1] == 1
 
     @cached_property
     def lengths(self) -> Sequence[int]:
-        """Speculation lengths that save a step for at least one task.
+        """Speculation lengths that save a decoding step for at least one task.
 
-        Longer drafts save no time if the number of steps stays the same.
+        A longer draft saves no time unless it reduces the number of steps.
         """
         problem = self.problem
         every = self.served_lengths
@@ -73,16 +76,17 @@ class Prepared(PreparedServing):
             found.append(every[place])
 
     def tokens_per_step(self, length: int) -> float:
-        """Return the expected tokens per step, L, for a speculation length (Eq. 7)."""
+        """Return L, the expected number of tokens per step at a speculation length (Eq. 7)."""
         if length == 0:
             return 1.0
         return expected_tokens_per_step(self.problem.common_rate, length)
 
     def batch_steps(self, outputs: Floats | Ints, length: int) -> int:
-        """Return the number of decoding steps of a batch of tasks with the given output lengths
+        """Return the number of decoding steps for a batch of tasks with the given output lengths
         (Eq. 8).
 
-        If the slowest task determines the rounds, return the number of steps of that task.
+        If the slowest task determines the rounds, return the expected number of rounds until all
+        tasks have finished, rounded up.
         """
         if self.problem.rounds == "slowest":
             rate = self.problem.common_rate if length else 0.0
@@ -90,12 +94,13 @@ class Prepared(PreparedServing):
         return decoding_steps(int(outputs.max()), self.tokens_per_step(length))
 
     def steps_of(self, outputs: Floats, length: int) -> Ints:
-        """Return the number of decoding steps for each of several output lengths (Eq. 8)."""
+        """Return the number of decoding steps for each output length (Eq. 8)."""
         return all_decoding_steps(outputs, self.tokens_per_step(length))
 
     def largest(self, padded: float, outputs: float) -> int:
-        """Return the size of the largest batch with the given lengths that fits in memory, or 0 if
-        no task fits.
+        """Return the size of the largest batch that fits in memory, or 0 if not even one task fits.
+
+        Every task in the batch has the input length `padded` and the output length `outputs`.
         """
         sizes = range(1, self.tasks + 1)
         return bisect.bisect_left(
@@ -105,8 +110,10 @@ class Prepared(PreparedServing):
     def plan(
         self, batches: Batches, length: int, shares: Floats | None = None
     ) -> ServingLatencyPlan:
-        """Build a plan from batches of *sorted positions*, given in pipeline order; if `shares` is
-        None, the optimal shares are used.
+        """Build a plan from batches in pipeline order. Each batch contains positions in the sorted
+        task order.
+
+        If `shares` is None, the optimal bandwidth shares are used.
         """
         order = self.order.tolist()
         return ServingLatencyPlan(
@@ -115,7 +122,9 @@ class Prepared(PreparedServing):
         )
 
     def slots(self, plan: ServingLatencyPlan) -> Ints:
-        """Return the number of the batch that contains each sorted position in a plan."""
+        """Return the index of the batch that contains each task in a plan. The tasks are in sorted
+        order.
+        """
         found = np.empty(self.tasks, np.int64)
         for number, batch in enumerate(plan.batches):
             found[list(batch)] = number
@@ -126,8 +135,8 @@ prepare = Prepared.of
 
 
 def slices_of(tasks: int, size: int) -> list[list[int]]:
-    """Return batches of consecutive sorted positions, each of the given size; the last batch
-    contains the remaining positions.
+    """Divide the sorted positions 0, ..., `tasks` - 1 into consecutive batches of `size` positions.
+    The last batch contains the remaining positions.
     """
     return [list(range(first, min(first + size, tasks))) for first in range(0, tasks, size)]
 

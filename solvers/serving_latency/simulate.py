@@ -1,22 +1,22 @@
-"""Simulated latency of a plan with random acceptances, found by replaying the pipeline many times,
-token by token.
+"""Simulation of a plan with random acceptances, which yields the distribution of its latency. The
+pipeline is replayed many times, token by token.
 
-The objective is a mean-field model: every task of a batch gains L tokens per step (Eq. 7) and needs
-ceil(O / L) steps (Eq. 8). In the replay, each draft token is accepted independently with
-probability alpha, up to the first rejection, and the server adds one token. The replay assumes:
+The objective is a mean-field model, in which every task of a batch gains L tokens per step (Eq. 7)
+and needs ceil(O / L) steps (Eq. 8). In the replay, each draft token is accepted independently with
+probability alpha, up to the first rejection, and the server adds one token of its own. The replay
+assumes:
 
-* Each task is served until its own output length O_k is reached, even if the problem plans
-  conservatively; further tokens are cut off.
+* Each task is served until it reaches its own output length O_k, even if the problem uses
+  conservative output lengths. Excess tokens are discarded.
 * A batch leaves the pipeline when all of its tasks have finished (Eq. 21 with the simulated steps).
-  Until then, all of its tasks count, as in the model, or, with `drop_finished`, only the unfinished
-  tasks.
-* Eq. 13-14 use the longest output that a counted task of the batch has reached, instead of (n - 1)
-  L; prompts stay padded to the longest prompt of the batch.
-* Everything else is as in the model: padding, stage times, the recursion of Eq. 20, and
-  communication as planned.
+  Until then, the batch size includes all of its tasks, as in the model. With `drop_finished`, it
+  includes only the unfinished tasks.
+* Instead of (n - 1) L, Eq. 13-14 use the longest output so far among the tasks that are included
+  in the batch size. Prompts stay padded to the longest prompt of the batch.
+* Stage times, the recursion of Eq. 20 and communication times are otherwise as in the model.
 
-A batch ends with its slowest task, and the mean of a maximum is above the maximum of means. The
-model is accurate if output lengths within a batch differ (to 0.5 % in the setting of paper 1), and
+A batch ends with its slowest task, and the mean of a maximum is above the maximum of means. In the
+setting of paper 1, the model is accurate to 0.5 % if output lengths within a batch differ. It is
 1-3 % too low if all lengths are equal.
 """
 
@@ -42,24 +42,24 @@ _TASKS_PER_CALL = 200_000  # over all replications that are simulated together
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LatencySimulation(ReplaySimulation):
-    """The distribution of the real serving latency of a plan, together with the latency of the
-    model.
+    """The result of replaying a plan: the distribution of its latency, together with the latency
+    that the model predicts.
 
     Parameters
     ----------
     problem_sha256
         Hash of the problem whose plan was replayed.
     drop_finished
-        Whether finished tasks left their batches immediately.
+        Whether, in the simulation, tasks left their batches as soon as they finished.
     known_model, known_ratio
-        Latency in seconds according to the model with every task's own output length in Eq. 8, and
-        the ratio of the simulated mean to that latency. The remaining difference is the error of
-        the mean-field model alone.
+        Latency in seconds that the model predicts from the true output length of every task in Eq.
+        8, and the ratio of the simulated mean to that latency. The ratio shows the error of the
+        mean-field approximation alone.
     model_steps, known_model_steps
-        Number of decoding steps in the model, and in the model with every task's own output length.
+        Number of decoding steps in the model, and in the model with the true output lengths.
     batch_mean_steps, batch_known_model_steps
-        Number of decoding steps of each batch of the plan, in the simulation and in the model with
-        every task's own output length.
+        Number of decoding steps of each batch of the plan. The first field is the mean in the
+        simulation, and the second is the number in the model with the true output lengths.
     """
 
     kind = ServingLatencyProblem.kind
@@ -75,8 +75,8 @@ class LatencySimulation(ReplaySimulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """The mechanism, the communication time, the number of steps in the model, and the model's
-        latency with every task's own output length.
+        """Labelled facts that are displayed with the result: the mechanism, the communication time,
+        the number of steps in the model, and details that depend on the problem and the options.
         """
         facts = super().facts | {"model steps": str(self.model_steps)}
         if self.known_model != self.model:
@@ -103,25 +103,25 @@ def simulate(
     Parameters
     ----------
     problem, plan
-        The problem, and a feasible plan for the problem.
+        The problem, and a feasible plan for it.
     seed
-        Random seed. With the same seed, every task has the same random numbers under every plan, so
-        plans can be compared in pairs.
+        Random seed. With the same seed, every task uses the same random numbers under every plan,
+        which allows paired comparisons of plans.
     replications
         Number of replications, at least 2.
     callback
-        Function called from time to time with the number of completed replications and their mean
-        latency in seconds.
+        Function that is called periodically with the number of completed replications and their
+        mean latency in seconds.
     drop_finished
-        Whether a finished task leaves its batch immediately; otherwise, the batch keeps its size
+        Whether a finished task leaves its batch immediately. Otherwise, the batch keeps its size
         until all of its tasks have finished.
 
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain, or the plan violates the problem's constraints.
+        If an argument is outside its domain, or if the plan violates the problem's constraints.
     Unsupported
-        If the problem has predicted output lengths or a rate for each task.
+        If the problem has predicted output lengths or a separate acceptance rate for each task.
     """
     runs = Replications(seed, replications, callback, minimum=2)
     drop = boolean("drop_finished", drop_finished)

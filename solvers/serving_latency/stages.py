@@ -1,5 +1,5 @@
-"""The data that kernels need for one speculation length; see
-`specopt.solvers.serving_latency.kernels.stages`.
+"""Input data of the compiled kernels for one speculation length (see
+`specopt.solvers.serving_latency.kernels.stages`).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Stages:
     steps
         Number of decoding steps of every task, in sorted order.
     arrays
-        Arrays of the tasks' columns, the setting, and the runtimes. The runtimes are the upper
-        envelopes of both stages, shape (2, P, 3), or the tabled stage times, shape (2, (K + 1) K,
-        N).
+        A tuple of three arrays: the data of each task, the setting, and the runtimes. The runtimes
+        are either the P linear pieces of both stages' runtimes, with shape (2, P, 3), or tables of
+        stage times, with shape (2, (K + 1) K, N).
     """
 
     prepared: Prepared
@@ -39,26 +39,26 @@ class Stages:
 
     @cached_property
     def data(self) -> Any:
-        """The arrays in the record that all kernels accept. The property loads Numba."""
+        """The arrays as the record that all kernels accept. Accessing this property loads Numba."""
         from specopt.solvers.serving_latency.kernels.stages import Data
 
         return Data(*self.arrays)
 
     @property
     def overlap(self) -> bool:
-        """Whether the stages of different batches overlap."""
+        """Whether drafting for one batch can overlap with verification for another."""
         return self.prepared.overlap
 
     @property
     def linear(self) -> bool:
-        """Whether both runtimes are affine."""
+        """Whether the runtimes of both stages are affine."""
         return self.prepared.linear
 
 
 def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stages:
-    """Return the data for one speculation length (Eq. 13-14).
+    """Return the kernels' input data for one speculation length (Eq. 13-14), computed on first use.
 
-    If `conservative`, all output lengths are O_max.
+    If `conservative` is true, all output lengths are set to O_max.
     """
     conservative = conservative or prepared.problem.output_lengths == "conservative"
     key = length, conservative
@@ -99,10 +99,11 @@ def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stage
 
 
 def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
-    """Return a table of stage times by step, in which row b K + k is for a batch of b tasks up to
-    task k.
+    """Tabulate the draft times and the verify times at every step, as an array with shape (2, (K +
+    1) K, N).
 
-    The columns are the steps that the tasks may need.
+    Row b K + k contains the times, in seconds, of a batch of b tasks whose last task in sorted
+    order is k. There is one column per decoding step.
     """
     problem = prepared.problem
     tasks, n = prepared.tasks, np.arange(steps)
@@ -118,8 +119,9 @@ def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
 
 
 def rate(at: Stages, slot: Ints, batches: int, kernels: Any) -> float:
-    """Return T_inf for the plan that serves the task at sorted position k in batch slot[k].
+    """Return the inference time T_inf, in seconds, of the plan in which the task at sorted position
+    k belongs to batch slot[k].
 
-    The batches run in the order of their numbers.
+    The batches run in the order of their indices.
     """
     return float(kernels.plan_seconds(batches, at.data, slot))

@@ -1,23 +1,24 @@
 """A method for tasks with different acceptance rates or predicted output lengths.
 
-The shortest paths and columns of the other methods need one acceptance rate for all tasks, and one
-output length per task. This method uses stand-ins: problems with known lengths and one rate, in
-which every task needs the same number of decoding steps as in the original problem, at some
-speculation length. Predicted lengths are set to the mean or a quantile of their samples.
+The shortest paths and columns of the other methods require a single acceptance rate for all tasks
+and a single output length for each task. This method therefore solves stand-ins, which are problems
+with known lengths and one rate. Each stand-in is made for one speculation length, at which every
+task needs the same number of decoding steps as in the original problem. Predicted lengths are set
+to the mean or a quantile of their samples.
 
-1. `length-aware` solves each stand-in, then a stand-in for the speculation length that it chose;
-   the original problem judges the plans. The stand-in for the best quantile is solved once more,
-   with more effort.
-2. The best plan is improved by moving and swapping tasks, and is rated by its mean latency over the
-   stand-ins of all samples. This is a sample average, with the same samples for every plan.
+1. `length-aware` solves each stand-in, then a stand-in for the speculation length of the resulting
+   plan. The plans are evaluated on the original problem. The stand-in with the best plan is solved
+   once more, with more effort.
+2. The best plan is improved by moving and swapping tasks. The objective is the mean latency over
+   the stand-ins of all samples, which is a sample average with the same samples for every plan.
 
-If all tasks have the same rate, the times in the stand-ins are exact; otherwise, contexts grow at
-the mean rate. The bound holds for batches that may change at every step and lose their finished
-tasks, because no static plan is faster than its batches served in that way. For predicted lengths
-with one rate, there is another bound. In each sample, a plan takes at least as long as the best
-plan of that sample alone, which is optimal for a problem with known lengths, and `length-aware`
-computes a bound for that problem. So the mean over the samples is at least the mean of these
-bounds.
+If all tasks have the same rate, the stage times in the stand-ins are exact. Otherwise, contexts
+grow at the mean rate. The lower bound comes from a relaxation in which batches may change at every
+step and finished tasks leave immediately. No static plan is faster than this relaxation. For
+predicted lengths with one rate, there is a second bound. In each sample, a plan takes at least as
+long as a plan that is optimal for that sample alone. Such an optimal plan solves a problem with
+known lengths, for which `length-aware` computes a bound. Hence the mean latency over the samples is
+at least the mean of these bounds.
 """
 
 from __future__ import annotations
@@ -43,13 +44,17 @@ from specopt.solvers.serving_method import GIVEN, ONE_RATE, offer_if_feasible, p
 from specopt.solvers.serving_prices import solved_prices
 
 QUANTILES = (0.5, 0.75, 0.9, 1.0)
-"""Quantiles of a task's samples that are used as planned lengths."""
+"""Quantiles of each task's output-length samples that are used as planned output lengths."""
 
 QUICK = LengthAware(moves=100_000, rounds=0)
-"""Method that solves every stand-in; the best stand-in is solved once more, with more effort."""
+"""Method that solves every stand-in quickly. The best stand-in is solved once more, with more
+effort.
+"""
 
 MAX_TURNS = 3
-"""Maximum number of successive stand-ins, each at the speculation length of the previous plan."""
+"""Maximum number of stand-ins that are solved in succession, each at the speculation length of the
+previous plan.
+"""
 
 DIFFERENT = Condition(
     "a rate for each task or predicted lengths (use another method otherwise)",
@@ -63,13 +68,13 @@ DIFFERENT = Condition(
 
 @dataclass(frozen=True)
 class StandIn(ServingLatencyMethod):
-    """Solve similar problems that other methods support, and improve the best plan on the sample
-    average.
+    """A method that solves similar problems, called stand-ins, with `length-aware`. It then
+    improves the best plan with respect to its mean latency over all samples.
 
     Parameters
     ----------
     moves
-        Number of moves and swaps tried at the end.
+        Number of moves and swaps of tasks that are tried at the end.
     """
 
     moves: NonNegativeInt = 2000
@@ -83,7 +88,7 @@ class StandIn(ServingLatencyMethod):
     serves = (DIFFERENT,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Solve the stand-ins, and improve the best plan."""
+        """Solve the stand-ins, improve the best plan, and compute a lower bound."""
         longest = np.max(problem.scenarios, axis=0)
         able = begun(_known(problem, longest), budget)
         every = list(planned_outputs(problem, QUANTILES))
@@ -107,8 +112,8 @@ class StandIn(ServingLatencyMethod):
     def _improved(
         self, problem: ServingLatencyProblem, plan: ServingLatencyPlan, budget: Budget
     ) -> ServingLatencyPlan:
-        """Return the plan after moves and swaps of tasks, each of which lowers the mean latency
-        over all samples.
+        """Improve a plan by moves and swaps of tasks. A change is kept if it lowers the mean
+        latency over all samples.
         """
         length, mechanism = plan.speculation_length, problem.mechanism_of(plan)
         kernels = budget.load("serving_latency.plans")
@@ -140,8 +145,10 @@ class StandIn(ServingLatencyMethod):
 def _plans(
     problem: ServingLatencyProblem, outputs: Ints, length: int, method: LengthAware, budget: Budget
 ) -> Iterator[ServingLatencyPlan]:
-    """Yield plans for stand-ins with the given output lengths, each at the previous plan's
-    speculation length.
+    """Yield plans for a succession of stand-ins, in which tasks have the output lengths `outputs`.
+
+    The first stand-in is made for the speculation length `length`, and each later one is made for
+    the previous plan's speculation length.
     """
     done = set[int]()
     while length not in done and len(done) < MAX_TURNS:
@@ -161,8 +168,8 @@ def _solved(
     time_limit: float,
     warm_start: Plan | None = None,
 ) -> Budget:
-    """Run a method on another problem, and return the budget of the run, which contains the plan
-    and the bound found.
+    """Run a method on another problem. Return the budget of that run, which holds the plan and the
+    bound that were found.
     """
     inner = Budget(
         problem,
@@ -181,10 +188,11 @@ def _solved(
 
 
 def _stand_in(problem: ServingLatencyProblem, length: int, outputs: Ints) -> ServingLatencyProblem:
-    """Return a stand-in problem for a speculation length, with known lengths and one rate.
+    """Return the stand-in problem, with known output lengths and one acceptance rate, for a
+    speculation length.
 
-    The tasks of the stand-in need as many decoding steps as tasks with the given output lengths
-    need in the original problem.
+    Its tasks need as many decoding steps as tasks with the output lengths `outputs` need in the
+    original problem.
     """
     acceptance = problem.acceptance_rate
     if isinstance(acceptance, Rates):
@@ -198,7 +206,7 @@ def _stand_in(problem: ServingLatencyProblem, length: int, outputs: Ints) -> Ser
 
 
 def _known(problem: ServingLatencyProblem, outputs: Ints) -> ServingLatencyProblem:
-    """Return the problem with the given output lengths as known lengths."""
+    """Return a copy of the problem in which `outputs` are the known output lengths."""
     return replace(
         problem,
         output_lengths="known",
@@ -211,7 +219,8 @@ def _known(problem: ServingLatencyProblem, outputs: Ints) -> ServingLatencyProbl
 def _bound(problem: ServingLatencyProblem, options: list[Prepared], budget: Budget) -> float:
     """Return a lower bound on the objective of every plan.
 
-    In each sample, a plan takes at least as long as the best plan of that sample alone.
+    The bound is the larger of a bound from token prices and, for predicted lengths with one
+    acceptance rate, the mean over the samples of a separate bound for each sample.
     """
     sums = []
     for prepared in options:

@@ -1,1 +1,1 @@
-"""Speculation tables: the best draft length for each of a few ranges of batch sizes."""
+"""Speculation tables, which specify the best draft length for ranges of batch sizes."""

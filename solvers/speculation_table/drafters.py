@@ -1,5 +1,6 @@
-"""Drafters, which are a separate model, a head, a parallel drafter, a text search, or a remote
-machine.
+"""Drafters and the time that they need in each step.
+
+A drafter is a separate model, a head, a parallel drafter, a text search, or a remote machine.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ TYPES = (*WITH_PASSES, *LOOKUPS, "remote")
 
 @dataclass(frozen=True, eq=False)
 class Drafter:
-    """A drafter, which determines the duration of drafting in a step.
+    """A drafter, with the data that determine how long drafting takes in a step.
 
     Parameters
     ----------
     kind
         Type of the drafter. "model" is a model with its own cache that drafts one token per pass.
         "head" is a head on the hidden state of the verify model, such as EAGLE or MTP, that drafts
-        one token per pass. A head reads no cache, so the passes measured with the fewest cached
-        tokens are used. "parallel" is a model that drafts all tokens in one pass. "ngram" and
-        "suffix" search the preceding text.
+        one token per pass. A head reads no cache, so the passes that were measured with the fewest
+        cached tokens are used. "parallel" is a model that drafts all tokens in one pass. "ngram"
+        and "suffix" search the preceding text.
     passes
-        Durations of the drafter's passes, or None if the drafter needs no passes.
+        Durations of the drafter's passes, or None if the drafter runs no model.
     seconds_per_step
         Duration of the search or of the round trip in each step, in seconds. The duration does not
         depend on the number of drafts.
@@ -50,8 +51,9 @@ class Drafter:
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Numbers of cached tokens at which the passes were measured; empty if the number does not
-        matter.
+        """Numbers of cached tokens for which the passes were measured.
+
+        The tuple is empty if the number of cached tokens does not matter.
         """
         return () if self.passes is None or self.kind == "head" else self.passes.contexts
 
@@ -72,13 +74,13 @@ class Drafter:
         )
 
     def covers(self, batch: Floats, drafts: Floats, cached_tokens: Floats) -> Truths:
-        """Return, elementwise, whether drafting requires only passes within the measured range."""
+        """Return, elementwise, whether all passes for drafting lie within the measured range."""
         if self.passes is None:
             return np.ones((), np.bool_)
         return self.passes.covers(batch, *self.work(drafts, cached_tokens))
 
     def work(self, drafts: Floats, cached_tokens: Floats) -> tuple[Floats, Floats]:
-        """Return the numbers of new and cached tokens per request in each pass."""
+        """Return the numbers of new and cached tokens per request in each pass of the drafter."""
         if self.kind == "head":
             assert self.passes is not None
             cached_tokens = np.asarray(min(self.passes.contexts, default=0.0))
@@ -86,12 +88,12 @@ class Drafter:
 
 
 def drafter(data: object, passes: PassTime | None, where: str) -> Drafter:
-    """Build a drafter from JSON-like data: ``{"type": ...}`` and the fields of its type.
+    """Build a drafter from JSON-like data, which is a dictionary with the fields of its type.
 
-    The types ``model``, ``head`` and ``parallel`` require passes and accept no other fields.
-    ``ngram`` and ``suffix`` accept ``seconds_per_step`` (default 0) and no passes. ``remote``
-    accepts ``round_trip_seconds``, ``bits_per_token``, ``bits_per_second`` and ``drafter`` (by
-    default a model).
+    The field ``type`` selects the type. The types ``model``, ``head`` and ``parallel`` require
+    `passes` and accept no other fields. ``ngram`` and ``suffix`` accept ``seconds_per_step``
+    (default 0) and no passes. ``remote`` accepts ``round_trip_seconds``, ``bits_per_token``,
+    ``bits_per_second`` and ``drafter`` (by default a model).
 
     Raises
     ------

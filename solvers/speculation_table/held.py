@@ -1,9 +1,8 @@
-"""Predictions for a server, based on a sweep or on measured passes, and corrections based on the
-loads that the server has processed.
+"""Predictions of a server's throughput, and their correction by measurements on that server.
 
-A sweep is corrected by a factor on its step durations, which may depend on the load and the number
-of drafts, and by a shift of the logit of the acceptance rate. Passes are corrected by one factor
-per model and by an overhead per step.
+Predictions are based on a sweep or on measured passes. A sweep is corrected by a factor on its step
+durations, which may depend on the load and the number of drafts, and by a shift of the logit of the
+acceptance rate. Passes are corrected by one factor per model and by an overhead per step.
 """
 
 from __future__ import annotations
@@ -28,30 +27,34 @@ from specopt.solvers.speculation_table.tuning.law import logit_rate, tokens_of
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 LOADS = (1, 2, 4, 8, 16, 32, 64)
-"""Loads that are considered by default."""
+"""Default numbers of concurrent requests to consider."""
 
 ROUGH = 0.02
-"""Standard deviation of the logarithms of measured values around those of the corrected
-predictions.
-"""
+"""Standard deviation of the log errors that remain after the predictions are corrected."""
 
 LEANS = np.array([1.0, 0.3, 0.1, 0.3, 0.1, 0.05])
-"""Prior standard deviations of the corrections to the log step duration, by term of `_leans`."""
+"""Prior standard deviations of the corrections to the log step duration.
+
+There is one for each column of `_leans`.
+"""
 
 LEVEL = 0.9
-"""Coverage of all bands and intervals."""
+"""Coverage of all prediction bands and confidence intervals."""
 
 BANDS: tuple[tuple[str, Which], ...] = (("rates", "fitted"), ("lower", "upper"), ("upper", "lower"))
-"""Acceptance and passes that yield the expected throughput, and the lower and upper ends of its
-band.
+"""Variants of acceptance rates and pass durations.
+
+The three pairs yield the expected throughput, the lower end of its band, and the upper end.
 """
 
 SHORTEST = 1e-12
-"""Minimum duration of a step, in seconds, which is used if the lower limit of the passes is 0."""
+"""Minimum duration of a step, in seconds. It applies if the lower limit of the passes is 0."""
 
 HOLD = ROUGH / 0.5
-"""Weight that keeps the factors on passes, and the overhead relative to a pass, near their
-predicted values; the prior standard deviation is 0.5.
+"""Regularisation weight of the corrections to passes.
+
+It keeps the factors on passes, and the overhead relative to a pass, near their predicted values.
+The corresponding prior standard deviation is 0.5.
 """
 
 COLUMNS = (
@@ -65,8 +68,10 @@ COLUMNS = (
 )
 
 Expected = tuple[float, float, float, float | None]
-"""Predicted tokens per second, the lower and upper ends of the band, and the mean number of tokens
-per step with drafts, or None if unknown.
+"""A prediction, as a tuple (mean, low, high, tokens).
+
+The first three entries are the throughput in tokens per second and the ends of its band. The last
+is the mean number of tokens per step with drafts, or None if it is unknown.
 """
 
 
@@ -83,9 +88,7 @@ class _Row:
 
 
 def planned(data: Mapping[str, Any], where: str) -> OfSweep:
-    """Return the predictions, with their bands, that a result of `tune` contains for the chosen
-    option.
-    """
+    """Return the predictions and bands for the chosen option, as stored in a result of `tune`."""
     where = f"{where}.predictions"
     rows, option = read(list[Mapping[str, Any]], data["predictions"], where), data.get("option")
     chosen = [
@@ -107,7 +110,7 @@ def planned(data: Mapping[str, Any], where: str) -> OfSweep:
 
 
 class OfSweep:
-    """Predictions based on a sweep with a single drafter, mode, workload and context.
+    """Predictions based on a sweep with one drafter, mode, workload and context.
 
     Raises
     ------
@@ -131,7 +134,7 @@ class OfSweep:
         self.loads = tuple(one.concurrency for one in sweep.conditions)
 
     def at(self, concurrency: int, length: int | None) -> Expected:
-        """Return the prediction for a load and a draft length."""
+        """Return the prediction for a number of concurrent requests and a draft length."""
         point = Point(Condition(concurrency, *self.case), length)
         found = self.predictor.predict([point])
         mean, low, high = (float(of[0]) for of in (found.mean, found.low, found.high))
@@ -139,7 +142,10 @@ class OfSweep:
         return mean, *band, self.predictor.acceptance_length(point)
 
     def corrected(self, seen: Sequence[Seen]) -> str:
-        """Return the sweep as CSV: rows for the measured loads, followed by the corrected rows."""
+        """Return the corrected sweep as CSV text.
+
+        The rows of the measured loads come first, followed by the corrected rows.
+        """
         places, (_, late, shifts) = [one.place for one in seen], misses(self, seen)
         rows, shift = _leans(places), shifts.sum() / max(1, np.count_nonzero(shifts))
         leans = np.linalg.solve(rows.T @ rows + np.diag((ROUGH / LEANS) ** 2), rows.T @ late)
@@ -165,7 +171,7 @@ class OfSweep:
 
 
 class OfPasses:
-    """Predictions based on measured passes and measured acceptance."""
+    """Predictions based on measured passes and on measured acceptance."""
 
     def __init__(self, data: Mapping[str, Any], where: str, acceptance: Acceptance) -> None:
         self.data, self.acceptance = data, acceptance
@@ -178,7 +184,7 @@ class OfPasses:
         self.inputs = "acceptance", "passes, step_overhead_seconds", "zero_draft_cost"
 
     def at(self, concurrency: int, length: int | None) -> Expected:
-        """Return the prediction for a load and a draft length."""
+        """Return the prediction for a number of concurrent requests and a draft length."""
         drafts, speeds = length or 0, []
         for rates, passes in BANDS:
             steps = self.runtimes.seconds(concurrency, drafts, passes)[length is not None]
@@ -189,10 +195,10 @@ class OfPasses:
         return mean, low, high, tokens if drafts else None
 
     def corrected(self, seen: Sequence[Seen]) -> str:
-        """Return the corrected runtimes as JSON.
+        """Return the corrected runtimes as JSON text.
 
-        The passes are scaled by factors, and the step overhead and the cost of 0 drafts are
-        replaced.
+        Pass durations are scaled by factors. The step overhead and the cost of steps with 0 drafts
+        are replaced by estimates from the measurements.
         """
         from scipy.optimize import nnls
 
@@ -225,12 +231,12 @@ Prediction = OfSweep | OfPasses
 
 
 def misses(prediction: Prediction, seen: Sequence[Seen]) -> Floats:
-    """Compare the measured steps with the predicted steps.
+    """Compare the measured steps of each load with the predicted steps.
 
-    Return three rows with one entry per load. The first two are the log ratios of measured to
-    predicted tokens per step and step durations. The third is the shift of the logit of the
-    acceptance rate. If the number of tokens per step is unknown for the prediction or the server,
-    the two are assumed to agree.
+    Return three rows with one entry per load. The first is the log ratio of measured to predicted
+    tokens per step, and the second is the log ratio of measured to predicted step durations. The
+    third is the shift of the logit of the acceptance rate. If the predicted or the measured number
+    of tokens per step is unknown, the two numbers are assumed to agree.
     """
     found = []
     for one in seen:
@@ -248,7 +254,7 @@ def _leans(places: Sequence[tuple[int, int | None]]) -> Floats:
 
 
 def _scaled(data: Any, factor: float, timed: bool = False) -> Any:
-    """Return JSON-like data with all durations and their spreads multiplied by a factor."""
+    """Return JSON-like data in which all durations and their spreads are multiplied by `factor`."""
     if isinstance(data, Mapping):
         return {
             key: _scaled(one, factor, "seconds" in key or key == "spread")
@@ -260,10 +266,9 @@ def _scaled(data: Any, factor: float, timed: bool = False) -> Any:
 
 
 def _acceptance(seen: Sequence[Seen]) -> dict[str, Any] | None:
-    """Return the acceptance by position at the largest draft length, based on the engine's
-    counters.
+    """Return the acceptance by position at the largest draft length, or None.
 
-    The result is None if there are no counters.
+    It is computed from the engine's counters. The result is None if there are no counters.
     """
     counts = [one.load.counted for one in seen if any(one.load.counted)]
     longest = max(map(len, counts), default=0)
@@ -276,8 +281,8 @@ def _acceptance(seen: Sequence[Seen]) -> dict[str, Any] | None:
 def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
     """Return a report that compares predictions with measurements.
 
-    The report contains the predicted and measured throughput with intervals, correction factors,
-    and whether the order of the options is predicted correctly.
+    The report contains the predicted and the measured throughput with intervals, and the correction
+    factors. It also tells how often the order of two options is predicted correctly.
     """
     rows: list[dict[str, Any]] = []
     for one in seen:
@@ -316,10 +321,10 @@ def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
 
 
 def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any]]:
-    """Return the ratios of measured to predicted inputs, by draft length.
+    """Return the ratios of measured to predicted quantities, by draft length.
 
-    Every entry contains an interval for the mean ratio, and the resulting relative change in
-    throughput.
+    The quantities are the duration of a step and the number of tokens per step. Each entry contains
+    a confidence interval for the mean ratio, and the resulting relative change in throughput.
     """
     found = []
     for length in dict.fromkeys(one.place[1] for one in seen):

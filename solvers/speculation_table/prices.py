@@ -1,6 +1,4 @@
-"""Costs in throughput, as reported by engine and load, of draft lengths that depend on the batch
-size.
-"""
+"""Reported losses of throughput due to draft lengths that depend on the batch size, by load."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from specopt.models.fields import Floats
 
 @dataclass(frozen=True)
 class Price:
-    """The share of throughput that is lost, as a function of the load.
+    """A cost, given as the share of throughput that is lost at each load.
 
     Parameters
     ----------
@@ -34,8 +32,9 @@ class Price:
     source: str
 
     def at(self, sizes: Sequence[int]) -> Floats:
-        """Return three rows with the minimum, typical and maximum share lost at the given batch
-        sizes.
+        """Return the minimum, typical and maximum share of throughput lost at batch sizes.
+
+        The result has three rows in this order and one column for each batch size in `sizes`.
         """
         shares = self.least, self.usual, self.most
         return np.array([np.interp(np.log(sizes), np.log(self.loads), of) for of in shares])
@@ -43,17 +42,17 @@ class Price:
 
 @dataclass(frozen=True)
 class Prices:
-    """The costs for one engine.
+    """The costs of speculation tables for one engine.
 
     Parameters
     ----------
     idle
-        Cost of steps without drafts if speculation is enabled, compared with disabled speculation.
+        Cost of steps without drafts while speculation is enabled, compared with running without
+        speculation.
     table
         Cost of configuring more than one draft length.
     shortest
-        Minimum draft length in a table, which is 1 for engines that always draft at least one
-        token.
+        Minimum draft length in a table. It is 1 for engines that always draft at least one token.
     """
 
     idle: Price
@@ -79,4 +78,4 @@ GRAPHS = Price(
 )
 FREE = Price((1,), (0.0,), (0.0,), (0.0,), "none")
 USUAL = Prices(IDLE, GRAPHS)
-"""Costs for vLLM, the engine with the most published measurements."""
+"""Default costs, which are those of vLLM, the engine with the most published measurements."""

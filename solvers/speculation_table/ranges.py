@@ -1,8 +1,8 @@
-"""Functions that merge the best choices for every batch size into ranges.
+"""Merging the best choices for all batch sizes into as few ranges as possible.
 
 The number of ranges is minimal, subject to a maximum relative loss at every batch size. The method
 is an exact dynamic program over batch sizes and choices. It minimises the number of ranges first
-and the sum of losses second, in O(B K) time.
+and the sum of losses second. For B batch sizes and C choices, it takes O(B C log C) time.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 
 Range = tuple[int, int, int]
-"""First and last batch size (inclusive), and the index of the choice."""
+"""A range of batch sizes.
+
+The entries are its first and last batch size (inclusive), and the index of its choice.
+"""
 
 
 def fewest_ranges(value: Floats, loss: float) -> list[Range]:
-    """Divide the batch sizes into as few consecutive ranges as possible, with one choice each.
+    """Divide the batch sizes 1..B into as few ranges as possible, each with a single choice.
 
     Parameters
     ----------
     value
-        Goodput of each choice at batch sizes 1..B, with shape (B, C); all values are positive.
+        Positive goodput of each choice at batch sizes 1..B, with shape (B, C).
     loss
         Maximum relative loss. A choice may be used at a batch size if its goodput is at least (1 -
         loss) times the goodput of the best choice.
@@ -32,7 +35,7 @@ def fewest_ranges(value: Floats, loss: float) -> list[Range]:
     -------
     list of (low, high, choice)
         Ranges with the smallest sum of relative losses among all divisions into the minimum number
-        of ranges. Ties go to the smaller choice.
+        of ranges. Ties go to the choice with the lower index.
 
     Raises
     ------

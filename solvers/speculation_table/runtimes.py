@@ -1,4 +1,4 @@
-"""The runtimes from which speculation tables are computed, and their file format."""
+"""Runtimes from which speculation tables are computed, and their JSON format."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ _FIELDS = {
 }
 
 ZERO_DRAFT_COST = (IDLE.least[0], IDLE.most[-1])
-"""Minimum and maximum reported share of throughput lost in steps without drafts if speculation is
-enabled.
+"""Default cost of steps without drafts while speculation is enabled.
+
+The values are the minimum and maximum of the reported shares of throughput that are lost.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Runtimes:
-    """The durations of the parts of a step.
+    """The durations of the parts of a speculative decoding step.
 
     Parameters
     ----------
@@ -46,12 +47,13 @@ class Runtimes:
     contexts
         Numbers of cached tokens per request, weighted equally.
     step_overhead_seconds
-        Fixed duration that is added to every step, such as for scheduling and sampling, in seconds.
+        Fixed duration that is added to every step, for example for scheduling and sampling, in
+        seconds.
     zero_draft_cost
-        Minimum and maximum share of throughput lost in steps without drafts if speculation is
-        enabled, compared with disabled speculation.
+        Minimum and maximum share of throughput lost in steps without drafts while speculation is
+        enabled, compared with running without speculation.
     notes
-        Notes for the reader.
+        Remarks on the data, for users.
     """
 
     drafter: Drafter
@@ -69,11 +71,12 @@ class Runtimes:
         ----------
         data
             Object ``{"draft": runtime, "verify": runtime}``, with runtimes in the form that
-            `pass_time` accepts. The optional fields ``drafter`` (default ``{"type": "model"}``),
-            ``draft_model`` and ``verify_model`` (as in `serving-latency`) are used to count
-            operations. ``context_tokens`` is the number of cached tokens per request (default: all
-            measured numbers, or 0). The remaining fields are ``step_overhead_seconds`` (default 0)
-            and ``zero_draft_cost``, which is a share or a list [minimum, maximum].
+            `pass_time` accepts. All other fields are optional. ``drafter`` describes the drafter
+            (default ``{"type": "model"}``). ``draft_model`` and ``verify_model`` (as in
+            `serving-latency`) are used to count operations. ``context_tokens`` is the number of
+            cached tokens per request (default: all measured numbers, or 0).
+            ``step_overhead_seconds`` is a duration (default 0), and ``zero_draft_cost`` is a share
+            or a list [minimum, maximum].
         where
             Path of the data, used in error messages.
 
@@ -118,7 +121,7 @@ class Runtimes:
         return replace(found, contexts=(float(context),))
 
     def _at_every_context(self) -> Self:
-        """Return the runtimes at all measured contexts that lie within the range of both models."""
+        """Return the runtimes with every measured context within the range of both models."""
         tables = [of for of in (self.verify.contexts, self.drafter.contexts) if of]
         if not tables:
             return self
@@ -142,13 +145,13 @@ class Runtimes:
 
     @property
     def has_limits(self) -> bool:
-        """Whether the durations of passes have confidence limits."""
+        """Whether the measured pass durations have confidence limits."""
         drafts = self.drafter.passes
         return self.verify.has_limits or (drafts is not None and drafts.has_limits)
 
     @property
     def measured(self) -> str:
-        """Description of the range of the measured passes, used in error messages."""
+        """Description of the measured range of the passes, used in error messages."""
         verify, drafts = self.verify.measured, self.drafter.passes
         parts = {"verify": verify, "draft": drafts.measured if drafts else ""}
         if len(set(parts.values())) == 1:
@@ -156,8 +159,9 @@ class Runtimes:
         return "; ".join(f"{name}: {text}" for name, text in parts.items() if text)
 
     def covers(self, most_requests: int, most_drafts: int) -> Truths:
-        """Return whether steps with 1..B requests and 0..K drafts need only passes within the
-        measured range, as an array of shape (B, K + 1).
+        """Return whether the passes of every kind of step lie within the measured range.
+
+        The steps have 1..B requests and 0..K drafts per request. The result has shape (B, K + 1).
         """
         context, batch, drafts = self._grid(most_requests, most_drafts)
         inside = np.ones((context.size, batch.size, drafts.size), np.bool_)
@@ -171,7 +175,7 @@ class Runtimes:
         """Return the durations of steps by context and batch size, in seconds.
 
         The first array, with shape (C, B, 1), is for steps without speculation. The second array,
-        with shape (C, B, K + 1), is for steps with 0..K drafts; steps with 0 drafts include the
+        with shape (C, B, K + 1), is for steps with 0..K drafts. Steps with 0 drafts include the
         cost of enabled speculation. `which` selects the fitted durations, or their lower or upper
         limits.
         """
@@ -187,7 +191,7 @@ class Runtimes:
         return alone, found
 
     def _grid(self, most_requests: int, most_drafts: int) -> Sequence[Floats]:
-        """Return the contexts, batch sizes and numbers of drafts as broadcastable arrays."""
+        """Return the contexts, batch sizes 1..B and numbers of drafts 0..K for broadcasting."""
         sizes = np.arange(1.0, most_requests + 1.0), np.arange(most_drafts + 1.0)
         return np.meshgrid(self.contexts, *sizes, indexing="ij", sparse=True)
 

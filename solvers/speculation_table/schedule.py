@@ -1,5 +1,6 @@
-"""Schedules, which specify the draft length for every batch size, together with speed-ups. Engines
-are configured from schedules.
+"""Schedules, which specify the draft length for every batch size.
+
+Engines are configured from schedules.
 """
 
 from __future__ import annotations
@@ -13,28 +14,31 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 
 Range = tuple[int, int, int | None]
-"""First and last batch size (inclusive), and the number of drafts per step, or None for no
-speculation.
+"""A range of batch sizes in a schedule.
+
+The entries are its first and last batch size (inclusive), and the number of drafts per step, or
+None for no speculation.
 """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Schedule:
-    """The number of drafts per step for every batch size from 1 to the largest batch size.
+    """The number of drafts per step for every batch size from 1 to a maximum.
 
     Parameters
     ----------
     ranges
-        Ranges of batch sizes, starting at 1, without gaps or overlaps. Because an engine either
-        speculates or does not, the drafts are either None in a single range, or integers of which
-        at least one is positive. With speculation enabled, 0 drafts cost more than no speculation.
+        Ranges of batch sizes, starting at 1, without gaps or overlaps. Because speculation is
+        either enabled or disabled in an engine, the drafts are either None in a single range, or
+        integers of which at least one is positive. With speculation enabled, steps with 0 drafts
+        are slower than without speculation.
     batches
         Batch sizes at which the speed-up is known, increasing.
     speedups
         Throughput with 0, 1, ..., K drafts relative to no speculation, with shape (len(batches), K
-        + 1). Unknown entries are NaN; if all entries are unknown, the value is None.
+        + 1). Unknown entries are NaN. If all entries are unknown, the value is None.
     weights
-        Weights of `batches` in means, or None for equal weights.
+        Weights of `batches` in mean speed-ups, or None for equal weights.
     """
 
     ranges: tuple[Range, ...]
@@ -74,17 +78,18 @@ class Schedule:
 
     @property
     def longest(self) -> int:
-        """Maximum number of drafts per step, or 0 without speculation."""
+        """Maximum number of drafts per step, which is 0 without speculation."""
         return max(drafts or 0 for *_, drafts in self.ranges)
 
     @property
     def largest_batch(self) -> int:
-        """Last batch size of the last range."""
+        """Largest batch size of the schedule, which is the end of the last range."""
         return self.ranges[-1][1]
 
     def at(self, batch: int) -> int | None:
-        """Return the number of drafts at a batch size; the last range also covers all larger
-        sizes.
+        """Return the number of drafts at a batch size, or None without speculation.
+
+        The last range also covers all larger batch sizes.
         """
         return next(
             (drafts for _, high, drafts in self.ranges if batch <= high), self.ranges[-1][2]
@@ -93,9 +98,9 @@ class Schedule:
     def mean_speedup(self, drafts: int | None = None) -> float | None:
         """Return the weighted geometric mean of the speed-ups at `batches`.
 
-        If `drafts` is given, this number of drafts is used at every batch size instead of the
-        schedule's numbers. The result is None if a speed-up that is needed is unknown, and 1
-        without speculation.
+        If `drafts` is specified, this number of drafts is used at every batch size instead of the
+        schedule's numbers. The result is None if a required speed-up is unknown, and 1 without
+        speculation.
         """
         if drafts is None and not self.speculates:
             return 1.0
@@ -108,7 +113,7 @@ class Schedule:
         return float(np.exp(np.average(np.log(values), weights=self.weights)))
 
     def best_single(self) -> tuple[int, float] | None:
-        """Return the best constant draft length >= 1, by mean speed-up over `batches`.
+        """Return the constant draft length >= 1 with the highest mean speed-up over `batches`.
 
         Returns
         -------

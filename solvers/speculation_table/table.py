@@ -1,4 +1,6 @@
-"""Speculation tables with the goodput-optimal draft length for every batch size, in as few ranges
+"""Computation of speculation tables from runtimes and acceptance.
+
+A table contains a draft length with nearly the best goodput for every batch size, in as few ranges
 as possible.
 """
 
@@ -24,25 +26,26 @@ DEFAULT_REQUESTS = 256
 DEFAULT_DRAFTS = 8
 
 NEVER = 1e-300
-"""Value of an excluded choice, such as a draft length that may be slower than no speculation in the
-worst case.
+"""Value that excludes a choice from a table.
+
+For example, a draft length is excluded if it may be slower than no speculation in the worst case.
 """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SpeculationTable:
-    """A speculation table with its speed-ups.
+    """A speculation table with its predicted speed-ups.
 
     Parameters
     ----------
     ranges
         First and last batch size (inclusive), and number of drafts per step, for each range. A
-        single range with None means that speculation should not be enabled.
+        single range with None as the number of drafts means that speculation should not be enabled.
     speedup
         Goodput relative to no speculation, averaged over the batch sizes of each range.
     speedup_limits
-        Lower and upper limits of the average speed-up within the confidence limits of acceptance
-        and runtimes, for each range; None without confidence limits.
+        Lower and upper limits of the mean speed-up of each range, within the confidence limits of
+        acceptance and runtimes. None if there are no confidence limits.
     loss
         Maximum share of goodput lost compared with the best draft length, for each range.
     most_drafts
@@ -53,7 +56,7 @@ class SpeculationTable:
         Goodput with 0..K drafts relative to no speculation, with shape (B, K + 1). If `robust` is
         True, the values are those of the worst case.
     notes
-        Notes for the reader.
+        Remarks on the result, for users.
     """
 
     ranges: tuple[Range, ...]
@@ -66,7 +69,7 @@ class SpeculationTable:
     notes: tuple[str, ...]
 
     def schedule(self) -> Schedule:
-        """Return the table as a schedule, from which engines are configured."""
+        """Return the table as a schedule, in the form from which engines are configured."""
         return Schedule(
             ranges=self.ranges,
             batches=tuple(range(1, len(self.relative) + 1)),
@@ -74,9 +77,7 @@ class SpeculationTable:
         )
 
     def worth(self, runtimes: Runtimes, rate: float) -> float:
-        """Return the geometric mean of the speed-ups over all batch sizes, at a constant acceptance
-        rate.
-        """
+        """Return the geometric mean speed-up over all batch sizes at a constant acceptance rate."""
         sizes, drafts = self.relative.shape
         known = speedups(runtimes, PositionAcceptance.constant(rate), sizes, drafts - 1).fitted
         return replace(self.schedule(), speedups=known).mean_speedup() or 0.0
@@ -104,7 +105,10 @@ class SpeculationTable:
 
 
 class Speedups(NamedTuple):
-    """Goodput relative to no speculation, with lower and upper limits, each of shape (B, K + 1)."""
+    """Goodput relative to no speculation, with its lower and upper limits.
+
+    Each array has shape (B, K + 1), for batch sizes 1..B and 0..K drafts.
+    """
 
     fitted: Floats
     low: Floats
@@ -112,7 +116,7 @@ class Speedups(NamedTuple):
 
 
 def speedups(runtimes: Runtimes, acceptance: Acceptance, requests: int, drafts: int) -> Speedups:
-    """Return the speed-ups for 1..B requests with 0..K drafts per request.
+    """Return the predicted speed-ups for batches of 1..B requests with 0..K drafts per request.
 
     A step of b requests with K drafts per request yields b E[N_K] tokens on average, and a step
     without speculation yields b tokens. The duration of each pass may lie anywhere within its
@@ -152,8 +156,9 @@ def speculation_table(
     extrapolate: bool = False,
     multiple: int = 1,
 ) -> SpeculationTable:
-    """Return a table with the goodput-optimal draft length for every batch size, in as few ranges
-    as possible.
+    """Compute a speculation table with as few ranges as possible.
+
+    At every batch size, the goodput is close to that of the best draft length.
 
     Parameters
     ----------
@@ -164,18 +169,19 @@ def speculation_table(
     max_batch
         Maximum batch size, or None for the largest measured batch size, up to 256.
     max_length
-        Maximum draft length. If it is None, the longest draft with known acceptance and measured
-        passes is used, or 8.
+        Maximum draft length. None selects the longest draft with known acceptance and measured
+        passes. If acceptance is known for all lengths, the maximum is then at most 8.
     loss
         Maximum share of the best goodput that may be lost at a batch size to reduce the number of
         ranges.
     robust
         Whether to maximise the speed-up in the worst case within the confidence limits. If some
-        batch size may be slower than without speculation even so, speculation is not enabled.
+        batch size may still be slower than without speculation, speculation is not enabled.
     extrapolate
         Whether to allow batch sizes and drafts beyond the measured range.
     multiple
-        Divisor of all draft lengths. Some engines require it for heads that predict several tokens.
+        Number of which all draft lengths must be multiples. Some engines require this for drafters
+        with several heads.
 
     Raises
     ------
@@ -222,9 +228,10 @@ def speculation_table(
 
 
 def break_even(runtimes: Runtimes, requests: int, drafts: int, multiple: int = 1) -> float | None:
-    """Return the constant acceptance rate above which drafts pay off, averaged over 1..B requests.
+    """Return the constant acceptance rate above which drafts pay off.
 
-    The result is None if drafts never pay off.
+    The criterion is the mean over 1..B requests of the log speed-up with the best draft length. The
+    result is None if drafts never pay off.
     """
 
     def pays(rate: float) -> bool:
@@ -241,9 +248,7 @@ def break_even(runtimes: Runtimes, requests: int, drafts: int, multiple: int = 1
 
 
 def _against(worth: Speedups, ranges: list[tuple[int, int, int]], robust: bool) -> str:
-    """Return the reason why speculation should not be enabled, or an empty string if it should be
-    enabled.
-    """
+    """Return the reason why speculation should not be enabled, or an empty string."""
     speculates = any(drafts for *_, drafts in ranges)
     if not robust:
         logs = [np.log(worth.fitted[low - 1 : high, k]) for low, high, k in ranges]
@@ -316,5 +321,5 @@ def _sizes(
 
 
 def _leading(truths: Any) -> int:
-    """Return the number of entries before the first False."""
+    """Return the number of leading entries of a Boolean array that are True."""
     return int(np.cumprod(truths).sum())

@@ -1,4 +1,4 @@
-"""Methods for `verification-batch` problems (paper 2)."""
+"""Solution methods for `verification-batch` problems (paper 2)."""
 
 from __future__ import annotations
 
@@ -20,29 +20,33 @@ from specopt.solvers.verification_batch.sweep import Sweep
 from specopt.solvers.verification_batch.threshold import Threshold
 
 SWEPT = range(3000, 10_000)
-"""Numbers of requests for which `sweep` finds a good plan much earlier than `threshold` does."""
+"""Numbers of requests for which `sweep` finds a good plan much earlier than `threshold`."""
 
 
 @dataclass(frozen=True)
 class AutoBatch(Auto):
-    """Run the `threshold` method, preceded by the fast `sweep` method for problems of intermediate
-    size.
+    """The default method. It runs `threshold`.
+
+    For problems of intermediate size, the fast method `sweep` runs first.
     """
 
     solves = VerificationBatchProblem
     order = (Sweep, Threshold)
 
     def order_for(self, problem: VerificationBatchProblem) -> tuple[type[Method], ...]:
-        """Return the methods to run. `sweep` is included only for the problem sizes in `SWEPT`,
-        because it is not needed for fewer requests and is itself slow for more requests.
+        """Return the methods to run for a problem.
+
+        `sweep` is included only if the number of requests is in `SWEPT`. With fewer requests it is
+        not needed, and with more requests it is itself slow.
         """
         return self.order if problem.requests in SWEPT else self.order[1:]
 
     def repaired(
         self, problem: VerificationBatchProblem, plan: VerificationBatchPlan
     ) -> VerificationBatchPlan:
-        """Adapt a plan by keeping the requests that still exist and fit, in their original
-        order.
+        """Return a plan for this problem with the requests of `plan` that still exist and fit.
+
+        The requests keep their original order.
         """
         prepared = Prepared(problem)
         able = [int(i) for i in plan.batch if i in set(prepared.items.tolist())]

@@ -1,5 +1,6 @@
-"""Baselines for `verification-batch` problems, which add requests in a given order until a request
-does not fit.
+"""Baselines for `verification-batch` problems, which add requests in a fixed order to the batch.
+
+They stop at the first request that does not fit, unless they are told to skip it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from specopt.solvers.verification_batch.prepare import Prepared
 
 @dataclass(frozen=True)
 class InOrder(VerificationBatchMethod):
-    """Base class of the baselines that first drop hopeless requests.
+    """Base class of the baselines that first drop hopeless requests and then add requests in order.
+
+    A hopeless request is one that no feasible batch contains.
 
     Parameters
     ----------
@@ -35,7 +38,7 @@ class InOrder(VerificationBatchMethod):
     complexity = "O(n log n), with bound O(n^2)"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Add requests in the baseline's order."""
+        """Add requests to the batch in the baseline's order."""
         able = prepared.without_hopeless(self.order(prepared.problem))
         return certify(prepared, prepared.in_order(able, self.skip), budget)
 
@@ -46,8 +49,9 @@ class InOrder(VerificationBatchMethod):
 
 @dataclass(frozen=True)
 class FirstComeFirstServed(InOrder):
-    """Drop hopeless requests, then add requests in order of arrival until a request does not
-    fit.
+    """Add requests in order of arrival until a request does not fit.
+
+    Hopeless requests are dropped first.
     """
 
     name = "fcfs"
@@ -61,30 +65,32 @@ class FirstComeFirstServed(InOrder):
 
 @dataclass(frozen=True)
 class EarliestDeadlineFirst(InOrder):
-    """Drop hopeless requests, then add requests in order of deadline until a request does not
-    fit.
+    """Add requests in order of deadline until a request does not fit.
+
+    Hopeless requests are dropped first.
     """
 
     name = "edf"
     source = "a standard of real-time scheduling"
 
     def order(self, problem: VerificationBatchProblem) -> Iterable[int]:
-        """Return the requests in order of deadline; ties are broken by index."""
+        """Return the requests in order of deadline. Ties are broken by index."""
         return map(int, np.argsort(problem.deadline_seconds, kind="stable"))
 
 
 @dataclass(frozen=True)
 class Algorithm1(VerificationBatchMethod):
-    """Run Algorithm 1 as printed. The algorithm stops at the first request that does not fit, so
-    one late request can block it forever.
+    """Run Algorithm 1 of paper 2 as printed.
 
-    A request is critical if now >= d_i - v_i - delta (Eq. 17), with the problem's guard delta.
+    The algorithm stops at the first request that does not fit, so one late request can block it
+    forever. A request is critical if now >= d_i - v_i - delta (Eq. 17), with the problem's guard
+    delta.
 
     Parameters
     ----------
     cost
-        Definition of v_i, which the paper leaves open: "marginal" is the time w_i that a request
-        adds to its batch; "alone" is the time c + w_i of a batch that contains only the request.
+        Definition of v_i, which the paper leaves open. "marginal" is the time w_i that a request
+        adds to its batch. "alone" is the time c + w_i of a batch that contains only the request.
     """
 
     cost: Literal["marginal", "alone"] = "marginal"
@@ -96,7 +102,7 @@ class Algorithm1(VerificationBatchMethod):
     drops_hopeless: ClassVar[bool] = False
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Return the algorithm's batch without further improvement."""
+        """Return the batch that the algorithm chooses, without improving it."""
         problem = prepared.problem
         own = problem.estimator.overhead_seconds if self.cost == "alone" else 0.0
         seconds, values = (prepared.seconds + own).tolist(), problem.expected_tokens.tolist()
@@ -118,7 +124,7 @@ class Algorithm1(VerificationBatchMethod):
 
 @dataclass(frozen=True)
 class Algorithm1Drop(Algorithm1):
-    """Run Algorithm 1 after dropping requests that are late or do not fit in memory.
+    """Run Algorithm 1 after dropping requests that are already late or do not fit in memory.
 
     As a result, the first request in the algorithm's order fits alone, so the batch is empty only
     if nothing fits. The distance to the optimum remains unbounded.

@@ -1,4 +1,4 @@
-"""The method `brute-force` for `verification-batch` problems."""
+"""The method `brute-force` for `verification-batch` problems, which enumerates all batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from specopt.solvers.verification_batch.prepare import Prepared
 
 @dataclass(frozen=True)
 class BruteForceBatch(VerificationBatchMethod):
-    """Enumerate all subsets. If rounding matters, the judge decides on feasibility."""
+    """Enumerate all subsets of the requests.
+
+    If the feasibility of a subset depends on rounding, the judge decides.
+    """
 
     name = "brute-force"
     exact = True
@@ -23,7 +26,7 @@ class BruteForceBatch(VerificationBatchMethod):
     max_size = MAX_REQUESTS
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Enumerate all batches."""
+        """Evaluate all batches and return the best one."""
         batch, seen = best_subset(prepared, budget)
         objective = budget.offer(plan_of(batch))
         return Outcome(

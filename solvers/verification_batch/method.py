@@ -1,4 +1,4 @@
-"""Code shared by the methods for verification batching: the first plan and the certificate."""
+"""Code shared by the methods for verification batching: the initial plan and the upper bound."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ from specopt.solvers.method import Method, Outcome
 from specopt.solvers.verification_batch.prepare import SURE, Prepared
 
 SLACK = 1e-11
-"""Relative amount by which the bound may exceed the value of a plan that counts as optimal."""
+"""Relative tolerance of optimality.
+
+A plan counts as optimal if the bound exceeds its value by at most this fraction.
+"""
 
 PLAIN = 32
-"""Number of deadlines, evenly spaced among the requests' deadlines, for which a first plan is
-tried.
+"""Number of deadlines for which an initial plan is tried.
+
+They are evenly spaced among the requests' deadlines.
 """
 
 
@@ -32,7 +36,7 @@ class VerificationBatchMethod(Method):
 
     A request is hopeless if it would be late even in a batch of its own (c + w_i > d_i - now), or
     if it needs more memory than is available. No feasible batch contains a hopeless request. All
-    methods drop such requests and list them in the stats.
+    methods list such requests in the statistics, and all except `algorithm-1` drop them.
     """
 
     solves = VerificationBatchProblem
@@ -43,7 +47,7 @@ class VerificationBatchMethod(Method):
         return problem.requests
 
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
-        """Offer a first plan, then search for better plans."""
+        """Record an initial plan in the budget, and then search for better plans."""
         prepared = Prepared(problem)
         offer_first_plan(prepared, budget)
         found = self.search(prepared, budget)
@@ -51,12 +55,12 @@ class VerificationBatchMethod(Method):
         return found
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Solve the problem, starting from the plan already recorded in the budget."""
+        """Search for a better plan, starting from the plan already recorded in the budget."""
         raise NotImplementedError
 
 
 def plan_of(batch: Iterable[int]) -> VerificationBatchPlan:
-    """Return the plan for a batch, with the requests sorted by index."""
+    """Return the plan for a batch, in which the requests are sorted by index."""
     return VerificationBatchPlan(batch=np.array(sorted(batch), np.int64))
 
 
@@ -64,8 +68,8 @@ def plain_plan(prepared: Prepared) -> VerificationBatchPlan:
     """Return the best of several plans that are quick to construct without compiled code.
 
     Most plans add requests in order of decreasing value per second. The first plan considers all
-    requests and skips requests that do not fit. Each of the next plans considers only the requests
-    with a given deadline or a later deadline, and stops at the first request that does not fit. One
+    requests and skips requests that do not fit. Other plans consider only the requests whose
+    deadline is no earlier than some deadline, and stop at the first request that does not fit. One
     more plan contains only the most valuable request. The result is empty only if nothing fits.
     """
     values, seconds, memory, rooms, space = prepared.columns_within(SURE)
@@ -85,14 +89,17 @@ def plain_plan(prepared: Prepared) -> VerificationBatchPlan:
 
 
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
-    """Offer a plan that is quick to construct, together with a bound that needs no search."""
+    """Record a plan that is quick to construct, and an upper bound that needs no search."""
     budget.offer(plain_plan(prepared))
     budget.improve_bound(math.fsum(prepared.columns[0]))
     budget.check()
 
 
 def certify(prepared: Prepared, batch: Sequence[int], budget: Budget, **stats: Any) -> Outcome:
-    """Return the outcome for a heuristic's batch, with the largest bound over all thresholds."""
+    """Return the outcome for the batch of a heuristic.
+
+    Its upper bound is the largest of the bounds for all thresholds.
+    """
     plan = plan_of(batch)
     objective = budget.offer(plan)
     budget.check()
@@ -101,6 +108,9 @@ def certify(prepared: Prepared, batch: Sequence[int], budget: Budget, **stats: A
 
 
 def enough(budget: Budget) -> float:
-    """Return the largest bound that counts as a proof that the best plan is optimal."""
+    """Return the largest upper bound that still proves the incumbent optimal.
+
+    The tolerance is `SLACK` or the requested gap, whichever is larger.
+    """
     assert budget.objective is not None
     return budget.objective * (1.0 + max(SLACK, budget.gap))

@@ -1,7 +1,9 @@
-"""A readable reference for one epoch of problem (13)-(15) of paper 2, formulated as an integer
-program in Pyomo and solved by HiGHS.
+"""A readable reference formulation of verification batching as an integer program.
 
-The program makes no use of thresholds: every request has its own row for its own deadline.
+It represents one epoch of problem (13)-(15) of paper 2, and is written in Pyomo and solved by
+HiGHS.
+
+The program does not use thresholds. Instead, every request has a row for its deadline.
 """
 
 from __future__ import annotations
@@ -24,20 +26,20 @@ from specopt.solvers.verification_batch.method import VerificationBatchMethod, p
 from specopt.solvers.verification_batch.prepare import Prepared
 
 UNITS = 1e4
-"""Size of the rooms and of the largest value in the program's own units, which are chosen because
-HiGHS has absolute tolerances of 1e-6 and less.
+"""Scaled size of the limits on time and memory, and of the largest value.
+
+The program is scaled because HiGHS has absolute tolerances of 1e-6 and less.
 """
 
 
 @dataclass(frozen=True)
 class MilpBatch(ByProgram, VerificationBatchMethod):
-    """Solve an integer program with one binary per request, one row for the memory, and one row per
-    deadline.
+    """Solve an integer program with one binary variable and one deadline row per request.
 
-    The rows include the judge's tolerance, and HiGHS may exceed the rows by its own tolerance. The
-    program therefore contains every batch that the judge admits, so its bound is valid. If the
-    judge refuses a solution, a row that excludes its combination of requests is added, and HiGHS
-    starts again.
+    One more row limits the memory. The rows include the judge's tolerance, and HiGHS may exceed the
+    rows by its own tolerance. Every batch that the judge accepts is therefore feasible in the
+    program, so its bound is valid. If the judge rejects a solution, a row that excludes its
+    combination of requests is added, and HiGHS starts again.
     """
 
     name = "milp"
@@ -46,7 +48,7 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
     max_size = 300
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Formulate the program, solve it, and round its solution."""
+        """Formulate the program, solve it, and round its solution to a batch."""
         stats: dict[str, Any] = {"nodes": 0, "programs": 0}
         if len(prepared.items) == 0:
             return Outcome(plan=budget.incumbent, bound=0.0, stats=stats)
@@ -77,11 +79,11 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
 
 
 def formulate(problem: VerificationBatchProblem) -> Any:
-    """Return the program as a Pyomo model. Times are scaled by the longest room, and memory by the
-    room in memory.
+    """Return the integer program as a Pyomo model.
 
-    Hopeless requests and requests without value are left out; `prepared.items` contains the
-    remaining requests.
+    Times are scaled by the longest room, and memory by the available memory. A room is the time
+    that a request's deadline leaves for the batch. Hopeless requests and requests without value are
+    left out; `prepared.items` contains the remaining requests.
 
     Raises
     ------
@@ -137,7 +139,7 @@ def formulate(problem: VerificationBatchProblem) -> Any:
 
 
 def read(problem: VerificationBatchProblem, program: Any, value: Value) -> VerificationBatchPlan:
-    """Return the plan that corresponds to a program's solution."""
+    """Return the plan that corresponds to a solution of the program."""
     return plan_of(
         [int(program.items[k]) for k in program.pending if value(program.takes[k]) > 0.5]
     )
@@ -147,11 +149,11 @@ FORMULATION = Formulation(formulate, read)
 
 
 def cover(prepared: Prepared, chosen: Sequence[int]) -> list[int]:
-    """Return a set of positions. Because `chosen` is refused, no feasible batch contains as many
-    positions of this set as `chosen` does.
+    """Return a set of positions for a constraint that excludes the infeasible batch `chosen`.
 
-    The set contains the chosen requests, and every request that needs at least as much of every
-    resource as each chosen request and whose deadline is no later.
+    No feasible batch contains as many positions of the set as `chosen` does. The set contains the
+    chosen requests. It also contains every request that needs at least as much of every resource as
+    each chosen request and whose deadline is no later.
     """
     problem, items = prepared.problem, prepared.items
     heavy = np.ones(len(items), np.bool_)

@@ -1,5 +1,7 @@
-"""The method `pareto`, which extends (time, memory, value) labels for all tightest deadlines in one
-pass, and the enumeration of all subsets.
+"""The method `pareto` for `verification-batch`, a labelling algorithm over all thresholds.
+
+A label is a batch's time, memory and value, and a threshold is its tightest deadline. The module
+also enumerates all subsets of few requests.
 """
 
 from __future__ import annotations
@@ -29,15 +31,15 @@ SUBSETS_PER_CHECK = 1024
 
 @dataclass(frozen=True)
 class Pareto(VerificationBatchMethod):
-    """Extend labels by requests in order of decreasing deadline. The last request of a label limits
-    the label's time.
+    """Extend labels by requests in order of decreasing deadline.
 
-    A label is dropped if another label over the same requests has at most its time and memory and
-    at least its value. A label is also dropped if, for every remaining threshold, the prices show
-    that no completion is better than the best known batch.
+    The last request of a label limits the label's time. A label is dropped if another label over
+    the same requests has at most its time and memory and at least its value. A label is also
+    dropped if, for every remaining threshold, the prices show that no completion is better than the
+    incumbent.
 
     Labels may fill the larger of the two rooms of `Prepared`, so that the best label bounds every
-    batch that the judge admits. If the judge refuses such a batch because of its last digits, all
+    batch that the judge accepts. If the judge rejects such a batch because of its last digits, all
     subsets are tried when there are few requests. Otherwise, a second pass finds the best batch
     within the smaller rooms, and the bound stays above the value of that batch.
     """
@@ -49,9 +51,7 @@ class Pareto(VerificationBatchMethod):
     complexity = "O(n x labels log labels), exponential at worst"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Start from the batch of the sweep, compute bounds for the thresholds, then extend the
-        labels.
-        """
+        """Start from the batch of `sweep`, compute bounds, and extend the labels."""
         budget.offer(plan_of(sweep(prepared, budget)))
         budget.check()
         bound, *prices = prepared.bounds(budget, enough(budget))
@@ -70,11 +70,11 @@ MAX_REQUESTS = 16
 
 
 class Labels:
-    """A pass that extends labels by the items of all thresholds that no bound rules out.
+    """A search that extends labels by the items of all thresholds that no bound rules out.
 
     Only the thresholds in `alive` are searched, each at its own prices of time and memory. Batches
-    with a value of at most `enough` are ignored. The search stops early after more than `most`
-    labels.
+    with a value of at most `enough` are ignored. The search stops early when it has created more
+    than `most` labels.
     """
 
     def __init__(
@@ -96,14 +96,17 @@ class Labels:
 
     @property
     def bound(self) -> float:
-        """Upper bound, after a complete search, on the value of every batch of the thresholds,
-        except for the best batch known before the search.
+        """Upper bound on the value of every batch of the thresholds, apart from the incumbent.
+
+        It is valid after a complete search. The incumbent is the best batch known before the
+        search.
         """
         return max(self.enough, self.refused)
 
     def run(self, budget: Budget) -> bool:
-        """Search, offer every batch that improves on the best plan, and return whether the search
-        is complete.
+        """Search for better batches, and return whether the search is complete.
+
+        Every batch that improves on the incumbent is recorded in the budget.
         """
         if len(self.ends) == 0:
             return True
@@ -174,7 +177,7 @@ class Labels:
 
 
 def best_subset(prepared: Prepared, budget: Budget) -> tuple[tuple[int, ...], int]:
-    """Return the best batch of all, and the number of batches tried."""
+    """Return the best batch over all subsets of the requests, and the number of batches tried."""
     problem = prepared.problem
     values = problem.expected_tokens.tolist()
     best, seen = 0.0, 1

@@ -19,7 +19,7 @@
 
 The paper does not specify how to treat late requests. Under ``algorithm-1-drop`` and ``per-epoch``,
 late requests fill the room that a batch leaves before its tightest deadline if `fill_with_late` is
-set. Late requests are served in order of arrival when nothing else is pending, so the batch is
+true. Late requests are served in order of arrival when nothing else is pending, so the batch is
 never empty while a request is waiting.
 """
 
@@ -43,30 +43,32 @@ POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)  # in the order of the k
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """The rule by which the verifier chooses batches. The policy ``slack`` needs no settings:
-    options that are None are derived from the requests.
+    """The rule by which the verifier chooses batches.
+
+    The policy ``slack`` needs no settings, because options that are None are derived from the
+    requests.
 
     Parameters
     ----------
     name
         Name of the policy, one of `POLICIES`.
     cap_seconds
-        Longest duration of a batch with more than one request, unless the deadlines of an epoch
-        determine it. None means no cap for ``fcfs`` and ``slack``, and 0.15 s for the other
-        policies.
+        Maximum duration, in seconds, of a batch with more than one request, unless the deadlines of
+        an epoch limit the batch. None means no cap for ``fcfs`` and ``slack``, and 0.15 s for the
+        other policies.
     defer_seconds
-        ``slack``: lead of a response beyond which its request can wait. None means one window plus
-        a margin for bad luck.
+        Lead of a response, in seconds, beyond which its request can wait under ``slack``. None
+        means one window plus a margin for bad luck.
     give_up_seconds
-        ``slack``: lateness beyond which requests come last, so that under overload some responses
-        wait instead of all being late. Infinity means never.
+        Lateness, in seconds, beyond which requests come last under ``slack``. Under overload, some
+        responses then wait, so that the others are not late. Infinity means never.
     eviction
-        Prefix that a full cache drops: the prefix whose next verification is due last, or the least
-        recently used prefix. None means the former for ``slack`` and the latter for the other
-        policies.
+        Which prefix a full cache drops: the prefix whose next verification is due last, or the
+        least recently used prefix. None selects the former for ``slack`` and the latter for the
+        other policies.
     fill_with_late
-        ``algorithm-1-drop``, ``per-epoch``: whether late requests fill the room that a batch
-        leaves.
+        Whether late requests fill the room that a batch leaves, under ``algorithm-1-drop`` and
+        ``per-epoch``.
 
     Raises
     ------
@@ -100,7 +102,7 @@ class Policy:
         memory_bytes: float | None,
         kv_bytes_per_token: float,
     ) -> Any:
-        """Return the rule by which the kernel chooses batches."""
+        """Return the kernel record of the rule by which batches are chosen."""
         from specopt.solvers.verification_batch.kernels.simulation import Rule
 
         cap = self.cap_seconds

@@ -1,6 +1,4 @@
-"""Requests with their costs, in the form that the methods and kernels for verification batching
-use.
-"""
+"""The requests of a verification-batch problem with their costs, as arrays."""
 
 from __future__ import annotations
 
@@ -21,21 +19,26 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.room import room
 
 LARGE = 2000
-"""Minimum number of requests for which one compiled call may exceed a time limit and is therefore
-monitored.
+"""Minimum number of requests for which compiled calls are monitored.
+
+With so many requests, a single call may exceed the time limit.
 """
 
 PARTS = 8
-"""Number of blocks into which a block of thresholds is divided."""
+"""Number of smaller blocks into which a block of thresholds is divided."""
 
 PASSES = 6, 30
-"""Number of bisection steps on the mix of time and memory, for the bound on a block and on a single
+"""Numbers of bisection steps on the mixture of time and memory prices.
+
+The first applies to the bound of a block of thresholds, and the second to that of a single
 threshold.
 """
 
 SURE, MOST = 0, 1
-"""Indices of the smaller and the larger room. Batches that fit in the smaller room are feasible;
-batches that do not fit in the larger room are infeasible.
+"""Indices of the smaller and the larger room.
+
+Batches that fit in the smaller room are certainly feasible. Batches that do not fit in the larger
+room are certainly infeasible.
 """
 
 T = TypeVar("T")
@@ -43,13 +46,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A problem's requests with their costs, and the feasibility test that the methods use.
+    """A problem's requests with their costs, and the feasibility test used by the methods.
 
     A room is a limit on the total weight of a batch, in time or in memory, and includes the judge's
     tolerance. Each limit has a smaller and a larger room. A batch that exceeds the larger room is
-    infeasible in any order of summation; bounds and exact searches use this room. A batch that fits
-    in the smaller room is feasible; heuristics use this room. For batches in between, feasibility
-    depends on the last digits, and the judge decides.
+    infeasible in any order of summation, and bounds and exact searches use this room. A batch that
+    fits in the smaller room is feasible, and heuristics use this room. For batches in between,
+    feasibility depends on the last digits, and the judge decides.
     """
 
     problem: VerificationBatchProblem
@@ -61,8 +64,9 @@ class Prepared:
 
     @cached_property
     def rooms(self) -> Floats:
-        """The smaller and the larger room, d_i - t_k - c, for the weights of a batch that contains
-        request i, with shape (2, n).
+        """Smaller and larger room, d_i - t_k - c, for a batch that contains request i, in seconds.
+
+        The array has shape (2, n).
         """
         problem = self.problem
         digit = np.spacing(np.abs(problem.deadline_seconds)) + np.spacing(abs(problem.now_seconds))
@@ -73,33 +77,35 @@ class Prepared:
 
     @cached_property
     def memory_rooms(self) -> list[float]:
-        """The smaller and the larger room in memory."""
+        """The smaller and the larger room in memory, in bytes."""
         found: list[float] = room(self.problem.memory_bytes, digits=self._digits).tolist()
         return found
 
     @property
     def _digits(self) -> Floats:
-        """Error that a sum over a batch may have, downwards and upwards, in units of the last
-        digit.
+        """Range of the rounding error of a sum over a batch, in units of the last digit.
+
+        The two entries are the maximum errors downwards and upwards.
         """
         return (self.problem.requests + 8.0) * np.array([-1.0, 1.0])
 
     @cached_property
     def hopeless(self) -> list[int]:
-        """Requests that no feasible batch contains."""
+        """Indices of the requests that no feasible batch contains."""
         late = self.seconds > self.rooms[SURE]
         large = self.problem.request_memory_bytes > self.memory_rooms[SURE]
         return [i for i in np.flatnonzero(late | large).tolist() if not self.admits([i])]
 
     def without_hopeless(self, order: Iterable[int]) -> list[int]:
-        """Return the requests that are not hopeless, in the given order."""
+        """Return the requests in `order` that are not hopeless, in the same order."""
         hopeless = set(self.hopeless)
         return [i for i in order if i not in hopeless]
 
     @cached_property
     def items(self) -> Ints:
-        """Requests that have a positive value and are not hopeless, in order of decreasing
-        deadline; ties are broken by index.
+        """Indices of the requests that have a positive value and are not hopeless.
+
+        They are sorted by decreasing deadline, and ties are broken by index.
         """
         useful = self.problem.expected_tokens > 0
         useful[self.hopeless] = False
@@ -108,13 +114,15 @@ class Prepared:
 
     @cached_property
     def columns(self) -> tuple[Floats, Floats, Floats, Floats, float]:
-        """Values, weights in seconds, memory and rooms of the items, and the room in memory, as
-        used in proofs.
+        """Columns of the items as used in proofs, with the larger rooms.
+
+        They are the values, the weights in seconds, the memory and the rooms of the items. The last
+        entry is the room in memory.
         """
         return self.columns_within(MOST)
 
     def columns_within(self, which: int) -> tuple[Floats, Floats, Floats, Floats, float]:
-        """Return the columns with the smaller rooms (`SURE`) or the larger rooms (`MOST`)."""
+        """Return the columns of the items with the rooms `which`, `SURE` or `MOST`."""
         problem, items = self.problem, self.items
         return (
             problem.expected_tokens[items],
@@ -126,13 +134,14 @@ class Prepared:
 
     @cached_property
     def ends(self) -> Ints:
-        """For each distinct room, the end of the prefix of items with at least that room."""
+        """Number of items with at least each distinct room, in order of decreasing room."""
         rooms = self.columns[3]
         return np.flatnonzero(np.append(rooms[1:] != rooms[:-1], True)[: len(rooms)]) + 1
 
     def admits(self, batch: Sequence[int]) -> bool:
-        """Return whether the judge accepts a batch. The judge is called only if the last digits
-        matter.
+        """Return whether the judge accepts a batch.
+
+        The judge is called only if the last digits matter.
         """
         members = list(batch)
         if not members:
@@ -148,8 +157,9 @@ class Prepared:
         )
 
     def in_order(self, order: Iterable[int], skip: bool) -> list[int]:
-        """Add requests in the given order, and return the batch. A request that does not fit ends
-        the batch or, if `skip` is set, is skipped.
+        """Add requests to a batch in the order given by `order`, and return the batch.
+
+        A request that does not fit is skipped if `skip` is true. Otherwise, it ends the batch.
         """
         seconds, memory = self.seconds, self.problem.request_memory_bytes
         rooms, memory_room = self.rooms[SURE], self.memory_rooms[SURE]
@@ -166,12 +176,11 @@ class Prepared:
         return batch
 
     def bounds(self, budget: Budget, enough: float, levels: float = math.inf) -> Floats:
-        """Return a bound for every threshold, with prices of time and memory, and improve the
-        budget's bound. The bounds are tight only above `enough`.
+        """Return an upper bound for every threshold, with its prices of time and memory.
 
-        Initially, neighbouring thresholds share a bound. A shared bound above `enough` is refined
-        level by level, until each threshold has its own bound or the requested number of levels is
-        reached.
+        The budget's bound is improved as well. The bounds are tight only above `enough`. Initially,
+        neighbouring thresholds share a bound. A shared bound above `enough` is refined level by
+        level, until each threshold has its own bound or the number of levels reaches `levels`.
         """
         kernels = budget.load("verification_batch.bound")
         items, count = kernels.Items(*self.columns), len(self.ends)
@@ -211,8 +220,9 @@ class Prepared:
     def call(
         self, budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: bool = False
     ) -> T:
-        """Call a kernel and return its result. If there are many requests, the call respects the
-        time limit.
+        """Call a kernel and return its result.
+
+        If there are many requests, the call respects the time limit.
         """
         if len(self.items) < LARGE:
             return kernel(*arguments, np.zeros(1, np.uint8))

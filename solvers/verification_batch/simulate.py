@@ -1,10 +1,9 @@
-"""Long-run simulation of verification, with many devices, one verifier, and a policy that chooses
-every batch.
+"""Long-run simulation of many devices that share one verifier.
 
-A device thinks, then starts a response with a new prompt. Until the response is complete, the
-device drafts a window, sends it, waits in the queue, has the window verified in a batch, and
-receives the accepted tokens and the verifier's own token. The simulation makes the following
-assumptions beyond the workload:
+A policy chooses every batch. A device thinks, then starts a response with a new prompt. Until the
+response is complete, the device drafts a window, sends it, waits in the queue, has the window
+verified in a batch, and receives the accepted tokens and the verifier's own token. The simulation
+makes the following assumptions beyond the workload:
 
 * The first verification of a response is cold: it computes the prompt and the window. A later
   verification reads the cached prefix and computes the window and the verifier's last token.
@@ -14,13 +13,13 @@ assumptions beyond the workload:
   yield fewer tokens than expected, because tokens beyond the response are cut off. Violations per
   iteration (Eq. 4) are reported separately. Such violations are far more frequent, because few
   accepted tokens make an iteration slow regardless of the verifier.
-* Every device keeps its class. Classes are distributed evenly, so that the shares hold for any
+* Every device keeps its class. Classes are distributed evenly, so the class shares hold for any
   number of devices.
-* Responses are counted if they start in the window after the warm-up; the simulation continues
+* Responses are counted if they start in the window after the warm-up. The simulation continues
   until they have ended. A response counts as a violation if it spans the whole window, or if it is
   unfinished at the end and certain to miss its speed.
-* Centralised serving decodes one token of every pending response per batch on the verifier itself;
-  the network delay occurs once for the request and once at the end.
+* Centralised serving decodes one token of every pending response per batch on the verifier itself.
+  The network delay occurs once for the request and once at the end.
 """
 
 from __future__ import annotations
@@ -63,21 +62,20 @@ _ESTIMATES = {
 }  # attribute of a run, by the name of its estimate in `ServiceSimulation`
 
 OWN_RULE = Policy(name="fcfs")
-"""Policy that controls the cache when a user-defined policy chooses the batches."""
+"""Policy whose rule controls the cache if a user-defined policy chooses the batches."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Belief(Checked):
-    """A policy's belief about the duration of a batch, and how the error of this belief changes
-    over time.
+    """A policy's estimate of batch durations, and how its error changes over time.
 
     Parameters
     ----------
     estimator
-        Initial belief about the duration of a batch. None means that the belief is always the true
-        duration.
+        Initial estimator of the duration of a batch. None means that the policy always knows the
+        true duration.
     calibrated
-        Whether the estimator is then updated from the observed durations of batches.
+        Whether the estimator is updated from the observed durations of batches.
     slowdown
         Factor that multiplies the durations of all batches from the middle of the window on.
     """
@@ -89,30 +87,30 @@ class Belief(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LongRun:
-    """One simulated run of a policy that serves a number of devices.
+    """One simulated run of a policy, with the statistics of its window.
 
     Parameters
     ----------
     class_speeds
-        Token speed tau of every class.
+        Required token speed tau of every class, in tokens per second.
     class_responses, class_violations, class_mean_speed
         Number of counted responses, number of counted responses slower than tau, and mean speed
         (total tokens / total seconds), per class.
     goodput
-        Tokens committed per second within the window.
+        Number of tokens committed per second within the window.
     goodput_on_time
         `goodput` times the share of tokens in responses that reach their class's speed.
     iterations, iteration_violations, compute_dominant
-        Number of verifications within the window, number of late verifications, which end past the
-        deadline of Eq. 12, and number of late verifications whose batch is a spike (Eq. 21), per
-        class. All other late verifications are queue-dominant.
+        Three counts per class: the verifications within the window, the late verifications, and the
+        late verifications whose batch is a spike (Eq. 21). A verification is late if it ends past
+        the deadline of Eq. 12. Late verifications whose batch is no spike are queue-dominant.
     batches, busy_share, cold_share, wasted_share
         Number of batches within the window, share of the window in which the verifier is busy,
         share of verifications that are cold, and share of drafted tokens that were not accepted.
     stalled
         Whether the policy selected no request although every device was waiting.
     seconds
-        Computing time, including the compilation at the first call.
+        Computing time in seconds, including the compilation at the first call.
     responses
         Counted responses, with the fields "device_class", "speed", "tokens", "start" and "seconds".
     events
@@ -155,22 +153,23 @@ class LongRun:
 class ServiceSimulation(Simulation):
     """The simulated results of a policy that serves a number of devices.
 
-    `estimates` contains "violation_rate", "goodput_tokens_per_second", the goodput in responses
-    that are on time, the violation rate of every class, and shares of the verifier's time.
+    `estimates` contains "violation_rate", "goodput_tokens_per_second", and the goodput in responses
+    that are on time. It also contains the violation rate of every class, and the shares of busy
+    time, cold verifications and wasted drafts.
 
     Parameters
     ----------
     options
         Options of the policy.
     devices, centralised
-        Number of devices, and whether the verifier decodes alone.
+        Number of devices, and whether the verifier decodes alone, without drafts.
     class_speeds
-        Token speed tau of every class.
+        Required token speed tau of every class, in tokens per second.
     stalled
         Number of runs that ended because the policy selected no request although every device was
         waiting.
     runs
-        Runs, one per replication.
+        Results of the runs, one per replication.
     """
 
     kind = VerificationBatchProblem.kind
@@ -183,7 +182,7 @@ class ServiceSimulation(Simulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """The number of devices and, if there are any, the number of stalled runs."""
+        """Descriptions of the devices and of stalled runs, for reports."""
         facts = {
             "devices": (
                 f"{self.devices}, {self.devices / len(self.class_speeds):g} per class on average"
@@ -210,16 +209,17 @@ def simulate(
     warm_up_seconds: float = 60.0,
     centralised: bool = False,
 ) -> ServiceSimulation:
-    """Simulate a number of devices that share one verifier, several times.
+    """Simulate devices that share one verifier, in several independent runs.
 
     Parameters
     ----------
     workload, policy
-        Workload of the verifier, and the policy that chooses batches: one of the policies of
-        specopt, or a `specopt.Policy`. The latter receives a `State`, returns the requests of the
-        next batch as indices into this state, and learns from an `Outcome`.
+        Workload of the verifier, and the policy that chooses batches. The policy is a name, a
+        `Policy` of this module with options, or a user-defined `specopt.Policy`. The latter
+        receives a `State`, returns the requests of the next batch as indices into this state, and
+        learns from an `Outcome`.
     seed
-        Seed of the first run; further runs use consecutive seeds.
+        Seed of the first run. The other runs use consecutive seeds.
     replications
         Number of runs.
     callback
@@ -273,7 +273,7 @@ def run_once(
     belief: Belief = Belief(),
     events: int = 0,
 ) -> LongRun:
-    """Simulate a number of devices that share one verifier.
+    """Simulate devices that share one verifier in a single run.
 
     Parameters
     ----------
@@ -284,11 +284,11 @@ def run_once(
         acceptances and delays under any policy.
     seconds, warm_up_seconds
         Length of the window in which counted responses start, and length of the warm-up before the
-        window.
+        window, both in seconds.
     centralised
         Whether the verifier decodes alone, without drafts.
     belief
-        The policy's belief about the duration of a batch.
+        The policy's estimate of the duration of a batch.
     events
         Number of iterations to log, starting with the first iteration within the window.
 
@@ -374,20 +374,20 @@ def run_once(
 
 @dataclass(frozen=True)
 class State:
-    """The information available to a policy when the verifier is free.
+    """The information that a policy receives when the verifier is free.
 
     Parameters
     ----------
     now_seconds
-        Current time.
+        Current time, in seconds.
     expected_tokens, new_tokens, cached_tokens
-        Token counts of every waiting request, in order of arrival.
+        Numbers of tokens of every waiting request, in order of arrival.
     deadline_seconds, due_seconds
         Deadline of each request's iteration (Eq. 12), and time by which its response is due at its
-        class's speed.
+        class's speed, both in seconds.
     memory_bytes, kv_bytes_per_token
-        Memory of a batch (infinity means unlimited), and memory per token. A request occupies
-        memory for its new and cached tokens.
+        Memory available for a batch (infinity means unlimited), and memory per token, both in
+        bytes. A request occupies memory for its new and cached tokens.
     estimator
         Coefficients a, b_compute, b_read and c of Eq. 18-19.
     """
@@ -405,15 +405,13 @@ class State:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The information available to a policy after a batch, which is the batch's duration in
-    seconds.
-    """
+    """The information that a policy receives after a batch: the batch's duration in seconds."""
 
     seconds: float
 
 
 def _twin(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
-    """Return the event loop as plain Python, in which a user-defined policy chooses the batches."""
+    """Return a simulation loop in plain Python for a user-defined policy."""
 
     def choose(now: float, rule: Any, pending: Any, room: Any, batch: Any) -> int:
         known = [array.copy() for array in pending[:5]]
@@ -445,8 +443,9 @@ def _twin(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
 
 
 def _devices(workload: VerificationWorkload, count: int, centralised: bool) -> Any:
-    """Return the kernel's record of the devices. Devices draft nothing if the verifier decodes
-    alone.
+    """Return the kernel record of the devices.
+
+    Devices draft nothing if the verifier decodes alone.
     """
     drafts = not centralised
     predictor = workload.predictor if drafts else None
@@ -486,11 +485,11 @@ def capacity(
     most: int = 4096,
     **options: Any,
 ) -> Estimate:
-    """Return the number of devices that a policy can serve at a given violation rate (Eq. 20).
+    """Return the number of devices that a policy can serve within a violation rate (Eq. 20).
 
-    For each seed, the number is doubled and then bisected. The violation rate need not increase
-    with every additional device. The search ends at a number of devices that satisfies the rate and
-    is close to a larger number that does not.
+    For each seed, the number of devices is doubled and then bisected. The violation rate need not
+    increase with every additional device. The search ends at a number of devices with an acceptable
+    violation rate that is close to a larger number with too high a rate.
 
     Parameters
     ----------
@@ -499,12 +498,12 @@ def capacity(
     violation_rate
         Largest allowed share epsilon of responses that are slower than their class requires.
     seeds
-        Seeds, with one search each.
+        Random seeds. One search is run for each seed.
     resolution
-        Relative distance between the two numbers at which a search ends; the distance is at least
+        Relative distance between these two numbers at which a search ends. The distance is at least
         one device.
     most
-        Largest number of devices to try.
+        Maximum number of devices to try.
     options
         Options of `run_once`.
 
@@ -540,8 +539,9 @@ def capacity(
 
 
 def device_classes(workload: VerificationWorkload, devices: int) -> Ints:
-    """Return the class of every device. For every n, the class shares hold among the first n
-    devices, up to rounding.
+    """Return the class of every device.
+
+    For every n, the first n devices have the class shares of the workload, up to rounding.
     """
     places = np.modf((np.arange(devices) + 0.5) * _GOLDEN)[0]
     found = np.searchsorted(np.cumsum(workload.class_shares), places, side="right")

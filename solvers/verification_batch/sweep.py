@@ -1,5 +1,7 @@
-"""The method `sweep`, which runs a density greedy for every tightest deadline and then exchanges
-requests in the best results.
+"""The method `sweep` for `verification-batch`.
+
+It runs a density greedy for every tightest deadline, and improves the best results by exchanging
+requests.
 """
 
 from __future__ import annotations
@@ -16,15 +18,15 @@ from specopt.solvers.verification_batch.prepare import SURE, Prepared
 
 @dataclass(frozen=True)
 class Sweep(VerificationBatchMethod):
-    """Run a greedy by value per second for each tightest deadline D, and compare the result with
-    the best single request.
+    """Run a greedy algorithm by value per second for each tightest deadline.
+
+    The best results are improved by exchanges, and the best single request is considered as well.
 
     At the deadline D of an optimal batch, the greedy batch up to and including the first request
     that does not fit has at least the value of the relaxed knapsack. As long as memory does not
     bind, the better of the greedy batch and the most valuable request therefore has at least half
-    of that value. If memory may bind, greedies by value per byte and by value at the relaxation's
-    prices are also run. Exchanges then start from the best thresholds, and never decrease the
-    value.
+    of that value. If memory may bind, greedy algorithms by value per byte and by value per priced
+    cost are also run. Exchanges then start from the best thresholds, and never decrease the value.
     """
 
     name = "sweep"
@@ -33,12 +35,12 @@ class Sweep(VerificationBatchMethod):
     complexity = "O(n^2), with bound"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Find a batch in one compiled call, then compute a bound."""
+        """Find a batch in one compiled call, and then compute an upper bound."""
         return certify(prepared, sweep(prepared, budget), budget)
 
 
 def sweep(prepared: Prepared, budget: Budget) -> list[int]:
-    """Return the batch that the sweep finds."""
+    """Return a good batch, found by greedy algorithms and exchanges."""
     kernels = budget.load("verification_batch.sweep")
     items = kernels.Items(*prepared.columns_within(SURE))
     taken = np.zeros(len(prepared.items), np.bool_)

@@ -1,5 +1,8 @@
-"""The method `threshold`, which uses bounds to rule out most tightest deadlines. The remaining
-deadlines are settled by labels or, for the requests that prices do not fix, by HiGHS.
+"""The method `threshold` for `verification-batch`.
+
+It solves a knapsack problem for each threshold, which is the tightest deadline of a batch. Bounds
+rule out most thresholds. The remaining thresholds are settled by labels or, for the requests that
+prices do not fix, by HiGHS.
 """
 
 from __future__ import annotations
@@ -29,49 +32,60 @@ OPTIONS: dict[str, float | str] = {
 }
 
 SECONDS_PER_NODE = 3e-4
-"""Approximate work of one HiGHS node on such a program, in seconds, used when work is limited."""
+"""Estimated work of one HiGHS node on a knapsack problem, in seconds.
+
+It is used when work is limited.
+"""
 
 FOUND = 2
 """HiGHS's code for a feasible solution."""
 
 UNITS = 1e4
-"""Size of the rooms and of the largest value in a program's own units, which are chosen because the
-tolerances of HiGHS are absolute.
+"""Scaled size of the limits on time and memory, and of the largest value, in a knapsack program.
+
+The program is scaled because the tolerances of HiGHS are absolute.
 """
 
 FEW_REQUESTS = 16
-"""Maximum number of requests for which labels settle every threshold without a good initial batch
-just as fast, so that the kernel that finds such a batch need not be compiled.
+"""Maximum number of requests for which no good initial batch is needed.
+
+Labels then settle every threshold just as fast, so the kernel that finds such a batch need not be
+compiled.
 """
 
 MEETING = 36
-"""Maximum number of requests for which the subsets of two halves are combined instead of solving an
-integer program.
+"""Maximum number of undecided requests for which no integer program is solved.
+
+Instead, the subsets of the two halves of these requests are combined.
 """
 
 ROUGH = 1e-4
-"""Relative gap of the first program of each threshold, if there are several thresholds."""
+"""Relative gap of the first program for each threshold, if there are several thresholds."""
 
 MANY_REQUESTS = 10_000
-"""Minimum number of requests for which a good batch is the best subset of a core, without
-exchanges, and thresholds are settled by HiGHS alone.
+"""Minimum number of requests for which the method takes shortcuts.
+
+A good batch is then the best subset of a core, without exchanges, and thresholds are settled by
+HiGHS alone.
 """
 
 
 @dataclass(frozen=True)
 class Threshold(VerificationBatchMethod):
-    """Solve a knapsack problem in time and memory for every tightest deadline that a Lagrangian
-    bound does not exclude.
+    """Solve a knapsack problem for every tightest deadline that no bound rules out.
 
-    If there are many requests, the best thresholds are polished first, by choosing the best subset
-    of the requests next to the prices and by exchanges. If a small number of labels, as in
-    `pareto`, settles the remaining thresholds, the search ends.
+    The knapsack problem has the constraints time and memory, and the bounds are Lagrangian.
 
-    Otherwise, prices fix each request whose exchange would cost more than the amount by which the
-    bound exceeds the best known batch. The remaining problem is solved by combining subsets of its
-    two halves if it is small, and otherwise by HiGHS. If there are several thresholds, HiGHS first
-    solves each threshold roughly. If the judge refuses a solution, the solution is discarded, and
-    labels search its threshold to the end.
+    Unless there are few requests, good batches for the best thresholds are found first. Such a
+    batch is the best subset of the requests with the smallest absolute reduced values, improved by
+    exchanges. If a small number of labels, as in `pareto`, settles the remaining thresholds, the
+    search ends.
+
+    Otherwise, reduced costs fix each request whose exchange would cost more than the amount by
+    which the bound exceeds the incumbent. The remaining problem is solved by combining subsets of
+    its two halves if it is small, and otherwise by HiGHS. If there are several thresholds, HiGHS
+    first solves each of them to a larger gap. If the judge rejects a solution, the solution is
+    discarded, and its threshold is searched completely with labels.
     """
 
     name = "threshold"
@@ -88,9 +102,7 @@ class Threshold(VerificationBatchMethod):
     few_labels: ClassVar[int] = 1_000_000
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Compute bounds, fix requests and solve the thresholds, starting with the most promising
-        threshold.
-        """
+        """Compute bounds, fix requests, and solve the thresholds, most promising first."""
         few = prepared.problem.requests <= FEW_REQUESTS
         budget.offer_warm_start()
         if not few:  # bounds need to be tight only above the value of a good batch
@@ -125,11 +137,11 @@ class Threshold(VerificationBatchMethod):
         return Outcome.of(budget, stats=stats)
 
     def _polish(self, prepared: Prepared, found: Floats, most: int, budget: Budget) -> None:
-        """Offer good batches for the thresholds with the best bounds.
+        """Record good batches for the thresholds with the best bounds.
 
-        Prices decide on most requests, the best subset of the requests next to the prices is
-        chosen, and exchanges improve the batch. `found` contains the bound and the prices of each
-        threshold.
+        The signs of the reduced values decide on most requests. The best subset of the requests
+        with the smallest absolute reduced values is chosen, and exchanges improve the batch.
+        `found` contains the bound and the prices of each threshold.
         """
         kernels = budget.load("verification_batch.sweep")
         items = kernels.Items(*prepared.columns_within(SURE))
@@ -155,10 +167,10 @@ class Threshold(VerificationBatchMethod):
         gap: float,
         budget: Budget,
     ) -> tuple[int, float]:
-        """Solve the program for one threshold, and offer its best batch if that improves on the
-        best plan. Return the size of the program, and a bound on the threshold's batches.
+        """Solve the program for one threshold, and record its best batch if it is better.
 
-        `found` contains the bound and the prices of each threshold.
+        The batch is compared with the incumbent. Return the size of the program, and an upper bound
+        on the threshold's batches. `found` contains the bound and the prices of each threshold.
         """
         assert budget.objective is not None
         bound, per_second, per_byte = found[:, k].tolist()
@@ -212,23 +224,23 @@ def knapsack(
     gap: float,
     budget: Budget,
 ) -> tuple[Ints, float | None]:
-    """Solve a knapsack problem, given as plain arrays, with HiGHS, and return the positions of the
-    best choice within room and space.
+    """Solve a knapsack problem, given as plain arrays, with HiGHS.
 
-    An extra column counts the chosen requests. If values are nearly proportional to costs plus a
-    constant, the number of chosen requests is decisive, and HiGHS branches on it first.
+    The constraints are the time `room` and the memory `space`. An extra column counts the chosen
+    requests. If values are nearly proportional to costs plus a constant, the number of chosen
+    requests is decisive, and HiGHS branches on it first.
 
-    HiGHS may exceed a row by 1e-6, overlook smaller gains, and be off by the tolerance of its duals
-    per column; the units make such errors negligible. Choices that meet a limit exactly leave ten
+    HiGHS may exceed a row by 1e-6, overlook smaller gains, and be off by its dual tolerance in each
+    column. The scaling makes such errors negligible. Choices that meet a limit exactly leave ten
     times as much slack in a row, because the rooms include the judge's tolerance of 1e-9. Such
     choices are therefore not lost to these errors.
 
     Returns
     -------
     tuple
-        Positions of the best choice found, and a bound on all choices, or None if the choice is
-        proven best. The bound holds within a relative gap, or is as tight as time or work allowed.
-        If HiGHS fails, the positions are empty and the bound is infinite.
+        Positions of the best choice found, and an upper bound on all choices, or None if the choice
+        is proven best. The bound holds within a relative gap, or is as tight as time or work
+        allowed. If HiGHS fails, the positions are empty and the bound is infinite.
 
     Raises
     ------

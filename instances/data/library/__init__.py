@@ -1,1 +1,1 @@
-"""The instance library, with one file of JSON lines for each kind of problem."""
+"""The instance library, which consists of one JSON Lines file for each kind of problem."""

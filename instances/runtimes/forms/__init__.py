@@ -1,5 +1,6 @@
-"""The forms that fitted runtimes can have, with one module per form. A new form also needs an entry
-in `FORMS`.
+"""Functional forms of fitted runtimes.
+
+Each form has a module and an entry in `FORMS`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,6 @@ from specopt.instances.runtimes.forms.linear import Linear
 from specopt.instances.runtimes.forms.roofline import Roofline
 
 FORMS = {form.name: form for form in (Linear(), Roofline(), Additive())}
-"""Forms by name, simplest first."""
+"""Mapping from names to forms, with the simplest form first."""
 
 __all__ = ["FORMS", "Additive", "Form", "Linear", "Roofline"]

@@ -22,7 +22,7 @@ class Additive(Form):
     field = "estimator"
 
     def input_names(self, slope: Slope) -> tuple[str, ...]:
-        """Return the names of the features."""
+        """Return the names of the batch features, which are the inputs of the form."""
         return "new_tokens", "interactions", "cached_tokens"
 
     def inputs(self, work: Work) -> Floats | None:
@@ -32,8 +32,8 @@ class Additive(Form):
     def lacks(self, inputs: Floats) -> str | None:
         """Return the reason why the inputs do not determine a fit, or None if they determine one.
 
-        A fit requires enough inputs, and features that are linearly independent of each other and
-        of a constant.
+        A fit requires enough distinct inputs, and features that are linearly independent of each
+        other and of a constant.
         """
         short = super().lacks(inputs)
         design = with_ones(inputs)
@@ -48,9 +48,9 @@ class Additive(Form):
         )
 
     def formula(self, work: str) -> str:
-        """Return the form's formula as text."""
+        """Return the form's formula as a string."""
         return "additive, T = a new + b_compute (cached + new) new + b_read cached + c"
 
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
-        """Return the names of the coefficients."""
+        """Return the names of the four coefficients, in order."""
         return COEFFICIENTS

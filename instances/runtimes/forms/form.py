@@ -1,6 +1,7 @@
 """The base class of the forms that fitted runtimes can have.
 
-A form is a set of functions that are linear in their coefficients >= 0, at least near a fit.
+A form is a set of functions with nonnegative coefficients. Near a fit, the functions are linear in
+their coefficients.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from specopt.models.fields import Floats
 
 
 class Form(ABC):
-    """A set of functions, with methods that fit the coefficients and name them."""
+    """A set of functions that predict durations, with methods that fit and name the
+    coefficients.
+    """
 
     name: ClassVar[str]
     least_distinct: int
-    """Number of distinct input rows that a fit requires."""
+    """Minimum number of distinct input rows that a fit requires."""
     needs: ClassVar[str] = "one column of x"
     field: ClassVar[str] = "runtime"
     """Field that contains the coefficients in the file of a fit."""
@@ -47,7 +50,7 @@ class Form(ABC):
 
     @abstractmethod
     def formula(self, work: str) -> str:
-        """Return the form's formula as text, in which `work` is the name of the input."""
+        """Return the form's formula as a string, in which `work` is the name of the input."""
 
     @abstractmethod
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
@@ -83,7 +86,7 @@ def with_ones(inputs: Floats) -> Floats:
 
 
 def nonnegative_least_squares(design: Floats, y: Floats) -> tuple[Floats, float]:
-    """Return the coefficients >= 0 that minimise |design b - y|^2, and the minimum.
+    """Return the coefficients b >= 0 that minimise |design b - y|^2, and the minimum value.
 
     The columns and the target are scaled to a maximum of 1, because SciPy stops when the possible
     improvement is small compared with 1.

@@ -21,7 +21,7 @@ class Linear(Form):
         return super().fit(inputs, seconds, weights)[None, :]
 
     def formula(self, work: str) -> str:
-        """Return the form's formula as text."""
+        """Return the form's formula as a string."""
         return f"linear, T = c1 {work} + c2"
 
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:

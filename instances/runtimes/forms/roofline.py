@@ -22,7 +22,10 @@ If a table has more distinct values, evenly spaced breakpoints are tried.
 """
 
 POLISHED = 8
-"""Number of the best-looking breakpoints that are fitted again, without normal equations."""
+"""Number of breakpoints that are fitted again, without normal equations.
+
+These are the breakpoints with the smallest errors in the first fit.
+"""
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,8 @@ class Roofline(Form):
 
     @property
     def least_distinct(self) -> int:  # type: ignore[override]
-        """Minimum number of distinct inputs that a fit requires, which is one more than the
-        coefficients need.
+        """Minimum number of distinct inputs for a fit, which is one more than the number of
+        coefficients.
         """
         return 4 if self.flat else 5
 
@@ -66,8 +69,10 @@ class Roofline(Form):
         return min(found, key=lambda one: one[1])[0]
 
     def design(self, coefficients: Floats, inputs: Floats) -> Floats:
-        """Return a matrix that contains, in each row, x and 1 in the columns of the larger line and
-        0 elsewhere; see `Form.design`.
+        """Return the derivatives of the predictions with respect to the coefficients; see
+        `Form.design`.
+
+        Each row contains x and 1 in the columns of the larger line, and 0 elsewhere.
         """
         x = inputs[:, 0]
         times = np.multiply.outer(x, coefficients[:, 0]) + coefficients[:, 1]
@@ -75,7 +80,7 @@ class Roofline(Form):
         return np.stack([on * x[:, None], on], axis=2).reshape(len(x), -1)
 
     def formula(self, work: str) -> str:
-        """Return the form's formula as text."""
+        """Return the form's formula as a string."""
         return f"roofline, T = max({'c' if self.flat else f'a1 {work} + c1'}, a2 {work} + c2)"
 
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
@@ -93,8 +98,9 @@ class Roofline(Form):
     def _at(
         self, k: int, levels: Floats, where: Ints, x: Floats, seconds: Floats, weights: Floats
     ) -> tuple[Floats, float]:
-        """Return the best two lines that cross between level k and the next level, and the sum of
-        squared errors.
+        """Return the best two lines that cross between level k and the next level.
+
+        The second item of the result is the sum of squared errors.
         """
         low = levels[k]
         high = levels[k + 1]
@@ -115,8 +121,10 @@ class Roofline(Form):
     def _screen(
         self, levels: Floats, where: Ints, seconds: Floats, weights: Floats, splits: Ints
     ) -> Floats:
-        """Return the minimum sum of squared errors for each split, computed from the normal
-        equations. Cumulative sums over the rows yield the equations for all splits.
+        """Return the minimum sum of squared errors for each split.
+
+        The errors are computed from normal equations. Cumulative sums over the rows yield these
+        equations for all splits.
         """
         y = seconds * weights
         # scale the columns to similar sizes, because squaring loses half of the digits

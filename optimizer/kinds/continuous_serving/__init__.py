@@ -1,5 +1,5 @@
-"""`continuous-serving`: batches that change between steps, and tasks that arrive over time (an
-extension of paper 1).
+"""Declaration of the kind `continuous-serving`, which extends paper 1. Batches may change between
+decoding steps, and tasks arrive over time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ KIND = Kind(
         # A step may end before the next task arrives, so that this task waits less or joins another
         # batch. Longer outputs can therefore improve a plan.
         longer_is_worse=lambda problem: problem.arrival_seconds is None,
-        # The acceptance rate has no effect without drafts.
+        # Without drafts, the acceptance rate has no effect.
         worst=lambda problem, plan, interval, scale: (
             ([interval[0]], True)
             if problem.mechanism_of(plan) == "autoregressive"

@@ -1,4 +1,7 @@
-"""Relations that the optimal values of related `continuous-serving` problems must satisfy."""
+"""Relations that hold between the optimal values of related `continuous-serving` problems.
+
+The relations serve to test solvers that claim optimality.
+"""
 
 from __future__ import annotations
 

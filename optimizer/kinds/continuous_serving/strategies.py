@@ -1,5 +1,7 @@
-"""Hypothesis strategies for `continuous-serving`. Tasks are drawn as for `serving-latency`, with
-arrivals, regrouping and either of the two objectives in addition.
+"""Hypothesis strategies for `continuous-serving` problems and plans.
+
+Tasks are drawn as for `serving-latency`. Arrival times, regrouping and one of the two objectives
+are drawn in addition.
 """
 
 from __future__ import annotations
@@ -29,7 +31,10 @@ def problems(
     max_length: int = 2,
     **kwargs: Any,
 ) -> ContinuousServingProblem:
-    """Draw a problem. `kwargs` are further parameters of `serving_latency.problems`."""
+    """Draw a valid problem.
+
+    `kwargs` are passed to the strategy `problems` for `serving-latency`.
+    """
     sizes: dict[str, Any] = {"tasks": tasks, "max_output": max_output, "max_length": max_length}
     served = draw(serving_latency.served_problems(**sizes, **kwargs))
     arrivals = None
@@ -50,7 +55,7 @@ def problems(
 def plans(draw: st.DrawFn, problem: ContinuousServingProblem) -> ContinuousServingPlan:
     """Draw a plan that contains every task once in each phase.
 
-    Draft lengths are specified for the plan, for a phase or for each batch.
+    Draft lengths are specified for the whole plan, for a phase or for each batch.
     """
     plan = draw(serving_latency.plans(problem))
     length = st.integers(problem.min_speculation_length, problem.max_speculation_length or 1)

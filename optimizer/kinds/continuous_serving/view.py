@@ -15,9 +15,10 @@ from specopt.models.continuous_serving.steps import Stretch
 
 
 def stretches(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> list[Stretch]:
-    """Return the periods between events, or an empty list if there are too many periods.
+    """Return the time intervals between the events of a plan.
 
-    If output lengths are predicted, the first sample of the lengths is used.
+    The list is empty if there are too many intervals to draw. If output lengths are predicted, the
+    first sample of the lengths is used.
     """
     return problem.played(plan)[0].stretches
 
@@ -25,9 +26,9 @@ def stretches(problem: ContinuousServingProblem, plan: ContinuousServingPlan) ->
 def print_plan(
     problem: ContinuousServingProblem, plan: ContinuousServingPlan, out: Console
 ) -> None:
-    """Print the batches over time.
+    """Print the batches of a plan over time.
 
-    If the objective is mean latency, also print the time at which 95 % of the tasks have finished.
+    If the objective is mean latency, also print the latency that 95 % of the tasks do not exceed.
     """
     if problem.objective == "mean_latency":
         line(out, "95 % of tasks", f"within {np.quantile(problem.latencies(plan), 0.95):.6g} s")
@@ -51,7 +52,7 @@ def print_plan(
 
 
 def charts(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> tuple[Chart, ...]:
-    """Return a chart of the batches between events."""
+    """Return a chart that shows the batches of a plan over time."""
     rows: list[Row] = []
     found = stretches(problem, plan)
     for stretch in found:

@@ -1,4 +1,6 @@
-"""`draft-allocation`: how many tokens each client drafts in a round (paper 5)."""
+"""Declaration of the kind `draft-allocation` (paper 5), which determines how many tokens each
+client drafts in a round.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Hypothesis strategies for `draft-allocation` problems and plans. They include ties, zeros, rates
-close to 1, and caps both below and above the budget.
+"""Hypothesis strategies for `draft-allocation` problems and plans.
+
+The problems include ties, zeros, acceptance rates close to 1, and caps below and above the budget.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ weights = st.one_of(
 def problems(
     draw: st.DrawFn, clients: tuple[int, int] = (1, 4), budget: tuple[int, int] = (0, 7)
 ) -> DraftAllocationProblem:
-    """Draw a valid problem; about half of the problems have caps."""
+    """Draw a valid problem. About half of the problems have caps on the draft tokens per client."""
     size = draw(st.integers(*clients))
     data = {
         "format": "specopt/1",
@@ -45,7 +46,7 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: DraftAllocationProblem) -> DraftAllocationPlan:
-    """Draw a random allocation within the caps and the budget."""
+    """Draw a random allocation of draft tokens that respects the caps and the budget."""
     spare, tokens = problem.budget_tokens, []
     for cap in problem.caps.tolist():
         tokens.append(draw(st.integers(0, min(cap, spare))))

@@ -1,4 +1,4 @@
-"""Charts of draft-allocation plans."""
+"""Display of draft-allocation plans as charts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""`draft-control`: draft length and quantisation resolution for each channel state (paper 3)."""
+"""Declaration of the kind `draft-control` (paper 3), which chooses a draft length and a
+quantisation resolution for each channel state.
+"""
 
 from __future__ import annotations
 

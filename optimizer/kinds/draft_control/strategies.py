@@ -1,5 +1,7 @@
-"""Hypothesis strategies for `draft-control` problems and plans. Channels are Markov chains with one
-recurrent class, possibly periodic or with transient states.
+"""Hypothesis strategies for `draft-control` problems and plans.
+
+The channels are Markov chains with a single recurrent class, which may be periodic. Some chains
+also have transient states.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ verify_seconds = st.sampled_from((1e-3, 0.1, 1.0))
 
 @st.composite
 def transitions(draw: st.DrawFn, size: int) -> list[list[float]]:
-    """Draw a transition matrix in which state 0 can be reached from every state.
+    """Draw the transition matrix of a Markov chain with a single recurrent class.
 
-    The class of state 0 is therefore the only recurrent class.
+    State 0 can be reached from every state and therefore belongs to the recurrent class.
     """
     rows = []
     for state in range(size):
@@ -37,7 +39,7 @@ def transitions(draw: st.DrawFn, size: int) -> list[list[float]]:
 def problems(
     draw: st.DrawFn, states: tuple[int, int] = (1, 3), longest: int = 3, resolutions: int = 2
 ) -> DraftControlProblem:
-    """Draw a valid problem that has only a few policies."""
+    """Draw a valid problem that is so small that it has only a few policies."""
     size = draw(st.integers(*states))
     values = draw(st.lists(st.integers(1, 12), min_size=1, max_size=resolutions, unique=True))
     count = len(values)

@@ -9,7 +9,7 @@ from specopt.models.draft_control.problem import DraftControlPlan, DraftControlP
 
 
 def print_plan(problem: DraftControlProblem, plan: DraftControlPlan, out: Console) -> None:
-    """Print the draft length and the resolution that the plan chooses in each state."""
+    """Print the draft length and the resolution that a plan chooses in each channel state."""
     shares = problem.stationary_distribution.tolist()
     resolutions = problem.resolutions.tolist()
     view = table("  state", "share", "uplink bit/s", "acceptance", "draft length", "resolution")
@@ -25,7 +25,7 @@ def print_plan(problem: DraftControlProblem, plan: DraftControlPlan, out: Consol
 
 
 def charts(problem: DraftControlProblem, plan: DraftControlPlan) -> tuple[Chart, ...]:
-    """Return a chart of draft lengths against uplink rates, with one point per state."""
+    """Return a scatter plot of draft length against uplink rate, with a point per channel state."""
     shares = problem.stationary_distribution.tolist()
     rows = [
         {

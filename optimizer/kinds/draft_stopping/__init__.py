@@ -1,5 +1,5 @@
-"""`draft-stopping`: when to stop drafting, depending on the scores of a rejection predictor (paper
-2).
+"""Declaration of the kind `draft-stopping` (paper 2), which uses the scores of a rejection
+predictor to decide when to stop drafting.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ KIND = Kind(
         vary=_vary,
         shape=lambda problem: (len(problem.rounds), problem.max_draft_tokens),
         one=True,
-        # with more accepted tokens, a plan drafts more, so that either end may be the worst case
+        # a plan drafts more if more tokens are accepted; either end may thus be the worst case
         worst=lambda problem, plan, interval, scale: (list(interval), False),
     ),
     simulator=Simulator(

@@ -1,5 +1,7 @@
-"""Hypothesis strategies for `draft-stopping` problems and plans, with few classes, bins and tokens,
-and with probabilities that may be zero or one.
+"""Hypothesis strategies for `draft-stopping` problems and plans.
+
+The problems have few classes of rounds, few score bins and few tokens. Probabilities may be zero or
+one.
 """
 
 from __future__ import annotations
@@ -14,14 +16,14 @@ RATES = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.0, 1.0, allow_su
 
 @st.composite
 def distributions(draw: st.DrawFn, size: int) -> list[float]:
-    """Draw probabilities that sum to 1."""
+    """Draw a list of `size` probabilities that sum to 1."""
     weights = draw(lists_of(st.integers(0, 10), size).filter(any))
     return [weight / sum(weights) for weight in weights]
 
 
 @st.composite
 def problems(draw: st.DrawFn, max_tokens: int = 4, max_bins: int = 3) -> DraftStoppingProblem:
-    """Draw a problem with at most three classes of rounds."""
+    """Draw a valid problem with at most three classes of rounds."""
     tokens = draw(st.integers(1, max_tokens))
     bins = draw(st.integers(1, max_bins))
     classes = draw(st.integers(1, 3))
@@ -47,9 +49,9 @@ def problems(draw: st.DrawFn, max_tokens: int = 4, max_bins: int = 3) -> DraftSt
 
 @st.composite
 def plans(draw: st.DrawFn, problem: DraftStoppingProblem) -> DraftStoppingPlan:
-    """Draw a random automaton with at most three nodes per drafted token.
+    """Draw a plan, which is a random automaton with at most three nodes per draft token.
 
-    At each node, each score either leads to a node for the next token or stops drafting.
+    At each node, each score either leads to a node for the next token or ends drafting.
     """
     bins = len(problem.scores.after)
     widths = draw(st.lists(st.integers(1, 3), max_size=problem.max_draft_tokens))

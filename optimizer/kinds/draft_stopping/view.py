@@ -8,14 +8,14 @@ from specopt.kinds.view import View
 from specopt.models.draft_stopping.problem import STOP, DraftStoppingPlan, DraftStoppingProblem
 
 MAX_SCORES = 8
-"""Maximum number of scores to print."""
+"""Maximum number of scores to print per node."""
 
 DRAFTING, STOPPING = "draft another token", "stop and verify"
-"""Labels of the actions after a score, in the legend of the chart."""
+"""Labels of the two possible actions after a score, as shown in the legend of the chart."""
 
 
 def print_plan(problem: DraftStoppingProblem, plan: DraftStoppingPlan, out: Console) -> None:
-    """Print, for each node, the next node after each score."""
+    """Print a plan as a table that shows the next node for each node and score."""
     if plan.start == STOP:
         line(out, "drafts", "none")
         return
@@ -30,7 +30,7 @@ def print_plan(problem: DraftStoppingProblem, plan: DraftStoppingPlan, out: Cons
 
 
 def charts(problem: DraftStoppingProblem, plan: DraftStoppingPlan) -> tuple[Chart, ...]:
-    """Return a chart that shows the action at each node for each score."""
+    """Return a chart that shows, for each node and score, whether drafting continues or stops."""
     goes = plan.next.rows if plan.start != STOP else plan.next.rows[:0]
     rows = [
         {

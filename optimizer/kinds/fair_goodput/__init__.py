@@ -1,4 +1,6 @@
-"""`fair-goodput`: fair long-run rates for clients that share a verifier (paper 5)."""
+"""Declaration of the kind `fair-goodput` (paper 5), which determines fair long-run rates for
+clients that share a verifier.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,10 @@ def _rows(plan: FairGoodputPlan) -> Iterator[Row]:
 def _vary(
     problem: FairGoodputProblem, plan: FairGoodputPlan, rates: Any, scale: float
 ) -> tuple[FairGoodputProblem, FairGoodputPlan]:
-    """Return the problem and the plan for different acceptance rates.
+    """Return the problem with other acceptance rates, together with the adapted plan.
 
-    The plan's declared goodput is updated, so that only real violations are reported.
+    The schedule is unchanged, but the plan's declared goodput is updated. Otherwise, the judge
+    would report the old goodput as a violation.
     """
     variant = dataclasses.replace(problem, acceptance_rates=rates)
     goodput, tokens = variant.realised(plan.schedule)

@@ -1,4 +1,7 @@
-"""Relations that the optimal values of related `fair-goodput` problems must satisfy."""
+"""Relations that hold between the optimal values of related `fair-goodput` problems.
+
+The relations serve to test solvers that claim optimality.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ def _slower(data: Data, random: Random) -> Data | None:
 
 
 def _halved(problem: FairGoodputProblem, objective: float) -> float:
-    """Return the utility that results when all rates are halved."""
+    """Return the utility of a plan after all its rates are halved.
+
+    `objective` is the utility before the change.
+    """
     if problem.fairness == 1.0:
         return objective - fsum(problem.weight) * log(2.0)
     return float(objective * 2.0 ** (problem.fairness - 1.0))

@@ -1,5 +1,7 @@
-"""Hypothesis strategies for `fair-goodput` problems and plans. They include ties, zeros, rates
-close to 1, caps, minimum rates, and goodput per second.
+"""Hypothesis strategies for `fair-goodput` problems and plans.
+
+The problems include ties, zeros, acceptance rates close to 1, caps, minimum rates, and goodput per
+second.
 """
 
 from __future__ import annotations
@@ -31,9 +33,10 @@ def problems(
     per: tuple[str, ...] = ("round", "second"),
     minimum: bool = False,
 ) -> FairGoodputProblem:
-    """Draw a valid problem; about half of the problems have caps.
+    """Draw a valid problem. About half of the problems have caps on the draft tokens per client.
 
-    If `minimum` is set, the problem has minimum rates close to the rates of a random schedule.
+    If `minimum` is set, the problem has minimum rates that are close to the rates in a random
+    schedule.
     """
     size = draw(st.integers(*clients))
 
@@ -67,10 +70,10 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: FairGoodputProblem) -> FairGoodputPlan:
-    """Draw a plan that declares its goodput correctly.
+    """Draw a plan whose declared goodput is correct.
 
-    The first entry of the schedule is complete; each later entry is either complete or lists only
-    changes.
+    The first entry of the schedule lists all clients. Each later entry lists either all clients or
+    only those whose draft lengths change.
     """
     count = draw(st.integers(1, 4))
     parts = draw(lists_of(st.integers(1, 9), count))

@@ -9,7 +9,7 @@ from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProb
 
 
 def print_plan(problem: FairGoodputProblem, plan: FairGoodputPlan, out: Console) -> None:
-    """Print the goodput, a summary of the schedule, and the clients."""
+    """Print a plan's goodput, a summary of its schedule, and a table of the clients."""
     unit = f"tokens per {problem.per}"
     line(out, "goodput", f"{plan.goodput.sum():.6g} {unit} in total, {problem.clients:,} clients")
     common = problem.worth(problem.utility(plan.goodput), problem.scale)

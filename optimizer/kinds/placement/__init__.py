@@ -1,5 +1,5 @@
-"""`placement`: where each client's drafts are made, with which drafter, and how many units are
-needed.
+"""Declaration of the kind `placement`, which decides where and with which drafter each client's
+tokens are drafted, and how many hardware units are needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Relations that the optimal values of related `placement` problems must satisfy."""
+"""Relations that hold between the optimal values of related `placement` problems.
+
+The relations serve to test solvers that claim optimality.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,10 @@ from specopt.models.placement.problem import PlacementProblem
 
 
 def _each(field: str, **changed: Any) -> Change:
-    """Return a change that modifies the given entries of every object in a list.
+    """Return a change that modifies entries of every object in the list `field` of a problem.
 
-    The change returns None if it would alter nothing.
+    `changed` contains a function of the old value for each entry to modify. The change returns None
+    if it would have no effect.
     """
 
     def change(data: Data, random: Random) -> Data | None:
@@ -38,7 +42,10 @@ def _each(field: str, **changed: Any) -> Change:
 
 
 def _drafter(data: Data, random: Random) -> Data | None:
-    """Add a copy of the first drafter that has the same acceptance and runs in the same places."""
+    """Add another drafter with the acceptance rates and drafting places of the first drafter.
+
+    Return None if the problem has no drafter.
+    """
     if not data["drafters"]:
         return None
     first = data["drafters"][0]["name"]
@@ -58,7 +65,10 @@ def _drafter(data: Data, random: Random) -> Data | None:
 
 
 def _places(data: Data, random: Random) -> Data | None:
-    """Allow every drafter to run beside the first verifier."""
+    """Allow every drafter to run beside the first verifier.
+
+    Return None if this is already allowed.
+    """
     name = data["verifiers"][0]["name"]
     rows = [
         row | {"beside": {name: data["verifiers"][0]["passes"]} | row.get("beside", {})}
@@ -68,7 +78,10 @@ def _places(data: Data, random: Random) -> Data | None:
 
 
 def _halved(problem: PlacementProblem, objective: float) -> float:
-    """Return the objective that results when all rates are halved."""
+    """Return the objective of a plan after the rates of all clients are halved.
+
+    `objective` is the objective before the change.
+    """
     shift = fsum(one.weight * one.clients for one in problem.classes) * log(2.0)
     return {"goodput": objective / 2.0, "fair": objective - shift}.get(problem.objective, objective)
 

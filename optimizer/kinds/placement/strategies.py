@@ -1,5 +1,6 @@
-"""Hypothesis strategies for `placement`, which draw tiny problems. Ties are common, and limits and
-minimum rates often hold with equality.
+"""Hypothesis strategies for tiny `placement` problems and for their plans.
+
+Ties are common, and capacity limits and minimum rates often hold with equality.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from specopt.models.placement.problem import PlacementProblem
 
 OBJECTIVES = ("goodput", "fair", "capacity", "cost", "energy")
 TICK = 2.0**-8
-"""Unit of times, in seconds.
+"""Unit of time in the problems, in seconds.
 
-Times are multiples of this unit or of a fraction of it. The time away from the verifier is
-therefore often a multiple of the period, where the number of passes changes.
+Times are multiples of this unit or of a fraction of this unit. As a result, the time that a client
+spends away from the verifier is often an exact multiple of the verifier's period. At such times,
+the number of passes changes.
 """
 PIECES = ((8, 0, 0, 0), (0, 2, 0, 0), (0, 1, 1, 0), (4, 1, 0, 1), (2, 0, 1, 0), (1, 2, 1, 1))
 RATES = st.sampled_from([1.0, 0.75, 0.5, 0.0]) | st.floats(0.0, 1.0, allow_subnormal=False)
@@ -26,9 +28,10 @@ TRIPS = st.just(0.0) | WAYS | st.lists(WAYS, min_size=1, max_size=3)
 
 
 def _passes(*units: float) -> st.SearchStrategy[list[dict[str, float]]]:
-    """Return a strategy for pass times, which are the maximum of one or two linear pieces.
+    """Return a strategy for models of forward-pass times.
 
-    Each piece is scaled by one of the given numbers of ticks.
+    The time is the maximum of one or two linear functions. Each function is scaled by one of the
+    numbers of ticks in `units`.
     """
     row = st.tuples(st.sampled_from(units), st.sampled_from(PIECES)).map(
         lambda drawn: {
@@ -40,7 +43,7 @@ def _passes(*units: float) -> st.SearchStrategy[list[dict[str, float]]]:
 
 
 def _some(names: list[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return a strategy for mappings that assign values to all or some of the names."""
+    """Return a strategy for dictionaries whose keys are all or some of the names."""
     return st.fixed_dictionaries(dict.fromkeys(names, values)) | st.fixed_dictionaries(
         {}, optional=dict.fromkeys(names, values)
     )
@@ -50,9 +53,9 @@ def _some(names: list[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy
 def problems(
     draw: st.DrawFn, objective: str | None = None, max_clients: int = 4
 ) -> PlacementProblem:
-    """Draw a problem with at most three classes and two draft tokens.
+    """Draw a problem with at most three classes of clients and at most two draft tokens.
 
-    Often, a whole number of clients fills the memory exactly.
+    In many problems, a whole number of clients fills the memory exactly.
     """
     sought = objective or draw(st.sampled_from(OBJECTIVES))
     longest = draw(st.integers(1, 2))
@@ -156,9 +159,9 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
-    """Draw a plan that assigns clients in turn to the units of all verifiers, within the memory.
+    """Draw a plan that distributes clients in turn over the units of all verifiers.
 
-    The plan may violate minimum rates and the numbers of clients.
+    The plan respects the memory, but may violate minimum rates and the numbers of clients.
     """
     data = problem.to_dict()
     length = st.integers(1, data["max_draft_tokens"])

@@ -10,7 +10,7 @@ from specopt.models.placement.problem import PlacementProblem
 
 
 def print_plan(problem: PlacementProblem, plan: PlacementPlan, out: Console) -> None:
-    """Print where each class drafts, the rates of the clients, and the load on the units."""
+    """Print where each class of clients drafts, the clients' rates, and the load on each unit."""
     terms = problem.evaluate(plan).terms
     view = table("class", "place", "verifier", "drafter", "tokens", "clients", "tokens/s")
     rows = [(name, row) for name, served in terms["classes"].items() for row in served]
@@ -43,9 +43,10 @@ def print_plan(problem: PlacementProblem, plan: PlacementPlan, out: Console) -> 
 
 
 def charts(problem: PlacementProblem, plan: PlacementPlan) -> tuple[Chart, ...]:
-    """Return charts of the clients and of the verifiers' units.
+    """Return one chart of the clients and one chart of the verifiers' units.
 
-    Each point represents the clients of a class with the same source of drafts.
+    In the first chart, a point represents the clients of one class that use the same source of
+    drafts in one group of units.
     """
     terms = problem.evaluate(plan).terms
     rows = [

@@ -1,4 +1,6 @@
-"""`prompt-chunking`: sizes of the chunks into which a long prompt is split (paper 4)."""
+"""Declaration of the kind `prompt-chunking` (paper 4), which determines the sizes of the chunks
+into which a long prompt is split.
+"""
 
 from __future__ import annotations
 

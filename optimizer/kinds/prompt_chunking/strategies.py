@@ -1,5 +1,7 @@
-"""Hypothesis strategies for `prompt-chunking` problems and plans. They cover all modes, caps,
-grids, steep and flat cloud delays, and resources that are free.
+"""Hypothesis strategies for `prompt-chunking` problems and plans.
+
+The problems cover all modes, limits on the number of chunks, grids for chunk boundaries, steep and
+flat cloud delays, and resources that take no time.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ MS = 2.0**-10
 
 @st.composite
 def cloud_delays(draw: st.DrawFn) -> dict[str, list[float]]:
-    """Draw a non-decreasing piecewise linear delay with two to five breakpoints.
+    """Draw a nondecreasing piecewise linear cloud delay with two to five breakpoints.
 
-    Steps and flat segments are common.
+    Steep and flat segments are common.
     """
     gaps = draw(st.lists(st.integers(1, 8), min_size=1, max_size=4))
     rises = draw(lists_of(st.sampled_from((0, 0, 1, 2, 8, 40)), len(gaps)))
@@ -34,8 +36,8 @@ def problems(
 ) -> PromptChunkingProblem:
     """Draw a valid problem whose times are multiples of 2^-10 s, so that ties are common.
 
-    If `restricted` is set, the problem may have caps and grids. If `plain` is set, all optional
-    fields have their default values.
+    If `restricted` is set, the problem may limit the number of chunks and restrict chunk boundaries
+    to a grid. If `plain` is set, all optional fields have their default values.
     """
     data = {
         "format": "specopt/1",
@@ -72,9 +74,9 @@ def problems(
 def plans(
     draw: st.DrawFn, problem: PromptChunkingProblem, restricted: bool = True
 ) -> PromptChunkingPlan:
-    """Draw chunks that add up to the prompt.
+    """Draw a plan whose chunk sizes sum to the length of the prompt.
 
-    If `restricted` is set, the chunks respect the grid and the cap.
+    If `restricted` is set, the plan also respects the grid and the limit on the number of chunks.
     """
     N = problem.prompt_tokens
     grid = problem.grid_tokens or 1 if restricted else 1

@@ -1,5 +1,7 @@
-"""Display of prompt-chunking plans, with the times of computation, upload, processing and download
-for each chunk.
+"""Display of prompt-chunking plans.
+
+For each chunk, the display shows the times of device computation, upload, cloud processing and
+download.
 """
 
 from __future__ import annotations
@@ -19,11 +21,11 @@ from specopt.models.prompt_chunking.problem import (
 Bar = tuple[str, float, float]  # row, start, end
 
 BAR_WIDTH = 40
-"""Width of a printed bar, in columns."""
+"""Width of a printed bar, in character columns."""
 
 
 def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Console) -> None:
-    """Print the chunks, with their times on uplink, in the cloud and on downlink drawn to scale."""
+    """Print the chunks with bars that show their upload, cloud and download times to scale."""
     times = problem.timeline(plan)
     scale = BAR_WIDTH / (times[-1].download[1] or 1.0)
     line(
@@ -50,7 +52,11 @@ def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Co
 
 
 def timeline_bars(times: list[ChunkTimes]) -> list[list[Bar]]:
-    """Return the bars of each chunk: device (if it takes any time), upload, GPUs and download."""
+    """Return a list of bars for each chunk.
+
+    There are bars for the upload, the GPUs and the download, and for the device if it takes any
+    time.
+    """
     bars = []
     for chunk in times:
         own = [("device", *chunk.local)] if chunk.local[1] > chunk.local[0] else []
@@ -78,7 +84,7 @@ def chunk_timeline(
     Raises
     ------
     InvalidInput
-        If no plan is given, or a plan does not fit the prompt.
+        If there is no plan, or if the chunks of a plan do not sum to the prompt.
     """
     if not plans:
         raise InvalidInput("plans: expected at least one")
@@ -101,7 +107,7 @@ def chunk_timeline(
 
 
 def charts(problem: PromptChunkingProblem, plan: PromptChunkingPlan) -> tuple[Chart, ...]:
-    """Return a timeline of the chunks, for a report."""
+    """Return a timeline of the chunks, as shown in a report."""
     return (
         timeline(
             "Times of each chunk on each resource",

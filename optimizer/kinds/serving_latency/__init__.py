@@ -1,5 +1,5 @@
-"""`serving-latency`: batches, their order in the pipeline, bandwidth shares and speculation length
-(paper 1).
+"""Declaration of the kind `serving-latency` (paper 1), which determines batches, their order in the
+pipeline, bandwidth shares and the speculation length.
 """
 
 from __future__ import annotations
@@ -39,25 +39,32 @@ def _rows(plan: ServingLatencyPlan) -> Iterator[Row]:
 # -------------------------------------------------------------- intervals of acceptance and outputs
 
 BEFORE = 2e-12
-"""Relative distance below the number of tokens per step at which a step is saved. The worst case
-lies just below this number; the judge rounds numbers of steps within 1e-12 of an integer."""
+"""Relative distance between a breakpoint, which is a number of tokens per step at which a step is
+saved, and the candidate for the worst case just below the breakpoint.
+
+The distance exceeds 1e-12, because the judge rounds a number of steps that is within 1e-12 of an
+integer.
+"""
 
 MAX_BREAKPOINTS = 4000
-"""Maximum number of acceptance rates to try. With more breakpoints, the worst case is not exact."""
+"""Maximum number of acceptance rates that are tried as the worst case.
+
+If there are more breakpoints, the worst case is not exact.
+"""
 
 
 def _worst(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, acceptance: Interval, scale: float
 ) -> tuple[list[float], bool]:
-    """Return candidates for the worst acceptance rates, and whether they include the worst rate.
+    """Return candidates for the worst acceptance rate, and whether they include the worst rate.
 
-    The candidates are the rates just below each rate at which a step is saved, and the ends of the
-    interval. If tasks have individual rates, or output lengths are sampled, only the ends are
-    candidates.
+    A breakpoint is an acceptance rate at which a decoding step is saved. The candidates are the
+    ends of the interval and the rates just below each breakpoint. Only the ends are candidates if
+    tasks have individual rates, if output lengths are predicted, or if `rounds` is "slowest".
 
-    A higher acceptance rate may lengthen a plan as long as no step is saved, because Eq. 8 rounds
-    up. The worst rate is therefore among the candidates, unless there are too many breakpoints to
-    try.
+    Between two breakpoints, a higher acceptance rate may increase the latency of a plan, because
+    Eq. 8 rounds up the number of steps. The worst rate is therefore among the candidates, unless
+    there are too many breakpoints to try.
     """
     low, high = acceptance
     variant, _ = vary(problem, plan, None, scale)

@@ -1,5 +1,6 @@
-"""Hypothesis strategies for valid serving-latency problems and plans, which cover a much wider
-range than the settings in the paper.
+"""Hypothesis strategies for valid `serving-latency` problems and plans.
+
+The problems cover a much wider range than the settings in the paper.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ ALL_MECHANISMS = ("pipelined", "sequential", "autoregressive", "any")
 
 @st.composite
 def magnitudes(draw: st.DrawFn, low: int, high: int) -> float:
-    """Draw a number d x 10^e, where d has few digits and low <= e < high."""
+    """Draw a number d x 10^e, where d has only a few digits and low <= e < high."""
     return draw(st.integers(10, 99)) / 10 * 10.0 ** draw(st.integers(low, high - 1))
 
 
@@ -33,7 +34,7 @@ paper_decoders = st.builds(
 
 @st.composite
 def exact_decoders(draw: st.DrawFn) -> ExactDecoder:
-    """Draw a decoder with the exact cost model, possibly with grouped heads."""
+    """Draw a decoder with the exact cost model. Some decoders use grouped-query attention."""
     kv_heads = draw(st.integers(1, 4))
     return ExactDecoder(
         layers=draw(st.integers(1, 4)),
@@ -54,7 +55,10 @@ decoders = paper_decoders | exact_decoders()
 
 @st.composite
 def linear_runtimes(draw: st.DrawFn) -> LinearRuntime:
-    """Draw a linear runtime whose slope and overhead cover many magnitudes, including zero."""
+    """Draw a linear runtime model.
+
+    Its slope and overhead may be zero and otherwise cover many orders of magnitude.
+    """
     return LinearRuntime(
         seconds_per_flop=draw(magnitudes(-12, -6) | st.just(0.0)),
         overhead_seconds=draw(magnitudes(-5, 1) | st.just(0.0)),
@@ -63,9 +67,9 @@ def linear_runtimes(draw: st.DrawFn) -> LinearRuntime:
 
 @st.composite
 def piecewise_runtimes(draw: st.DrawFn) -> PiecewiseRuntime:
-    """Draw a runtime that is the maximum of two or three linear runtimes.
+    """Draw a runtime model that is the maximum of two or three linear runtimes.
 
-    Some of the linear runtimes may never be the largest.
+    Some of the linear runtimes may never attain the maximum.
     """
     return PiecewiseRuntime(pieces=tuple(draw(st.lists(linear_runtimes(), min_size=2, max_size=3))))
 
@@ -89,8 +93,8 @@ def problems(
 ) -> ServingLatencyProblem:
     """Draw a serving-latency problem.
 
-    If `feasible` is set, every task on its own fits in memory; otherwise, the memory may have any
-    size.
+    If `feasible` is set, the memory is large enough for every single task. Otherwise, the memory
+    may have any size.
     """
     K = draw(st.integers(*tasks))
     inputs = draw(lists_of(st.integers(1, max_input), K))
@@ -130,7 +134,7 @@ def problems(
 def memory(
     draw: st.DrawFn, model: PaperDecoder | ExactDecoder, tokens: int, K: int, feasible: bool
 ) -> float:
-    """Draw a memory size for up to K tasks of the largest size, or slightly more.
+    """Draw a memory size between the needs of one task and K + 1 tasks of the largest size.
 
     If `feasible` is not set, the memory may be too small even for a single task.
     """
@@ -140,9 +144,9 @@ def memory(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: ServingData[Any]) -> ServingLatencyPlan:
-    """Draw a plan that contains every task once, with shares that sum to at most 1.
+    """Draw a plan that contains every task once.
 
-    The plan may exceed the memory.
+    The bandwidth shares sum to at most 1, but the batches may exceed the memory.
     """
     K = problem.tasks
     order = draw(st.permutations(range(K)))
@@ -165,7 +169,10 @@ def plans(draw: st.DrawFn, problem: ServingData[Any]) -> ServingLatencyPlan:
 
 @st.composite
 def served_problems(draw: st.DrawFn, /, **kwargs: Any) -> ServingLatencyProblem:
-    """Draw a problem with data from deployments, such as rates per task or predicted lengths."""
+    """Draw a problem with data that is typical of deployments.
+
+    Examples are acceptance rates per task and predicted output lengths.
+    """
     problem = draw(problems(**kwargs))
     rows = lists_of(st.integers(1, problem.longest_output), problem.tasks)
     changes: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Display of serving-latency plans, as text and as charts of the batches in each stage."""
+"""Display of serving-latency plans, as text and as charts of the batches in each pipeline stage."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MINIMUM_WIDTH = 40
 
 
 def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Console) -> None:
-    """Print the mechanism, the speculation length, and the batches in pipeline order."""
+    """Print a plan's mechanism, its speculation length, and its batches in pipeline order."""
     mechanism = problem.mechanism_of(plan)
     line(out, "mechanism", mechanism)
     if mechanism != "autoregressive":
@@ -50,7 +50,7 @@ def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Co
 
 
 def default_steps(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[int, ...]:
-    """Return two representative steps, namely the prefill and a decoding step in the middle."""
+    """Return the numbers of representative steps: the prefill and a step in the middle."""
     last = max(steps_per_batch(problem, plan))
     return (1,) if last == 1 else (1, (last + 2) // 2)
 
@@ -60,7 +60,7 @@ def text_gantt(
 ) -> str:
     """Return the timeline of one decoding step as text.
 
-    The text has one row per stage, batches numbered from 1, and a time axis.
+    The text has one row per pipeline stage and a time axis. The batches are numbered from 1.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def text_gantt(
     step
         Decoding step; step 1 is the prefill.
     width
-        Width of the text in columns, at least 40.
+        Width of the text in character columns. At least 40 columns are required.
     """
     if width < _MINIMUM_WIDTH:
         raise InvalidInput(f"width: expected at least {_MINIMUM_WIDTH}, got {width}")
@@ -136,7 +136,7 @@ def _step(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int) -
 
 
 def _rows(slots: Sequence[Slot], step: int, began: float = 0.0) -> list[Row]:
-    """Return one row for each bar of a step."""
+    """Return one chart row for each bar of a decoding step, which starts at time `began`."""
     return [
         {
             "stage": stage,
@@ -156,7 +156,11 @@ def _rows(slots: Sequence[Slot], step: int, began: float = 0.0) -> list[Row]:
 def _drawn(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int
 ) -> tuple[str, list[Row], float]:
-    """Return the title of a step, the rows that describe its bars, and the end time of the step."""
+    """Return a tuple (title, rows, end) for a decoding step.
+
+    The rows describe the bars of the step, and `end` is the time at which the step ends, in
+    seconds.
+    """
     slots = step_schedule(problem, plan, step)
     end = max(slot.verify[1] for slot in slots)
     last = max(steps_per_batch(problem, plan))
@@ -174,9 +178,10 @@ def _drawn(
 
 
 def _bar(rows: Sequence[Row], end: float, columns: int) -> str:
-    """Return a row of characters that shows the batches of a stage over time.
+    """Return a string that shows the batches of a pipeline stage over time.
 
-    Shades alternate between batches. Each batch is labelled with its number if there is room.
+    Consecutive batches have different shades. Each batch is labelled with its number if there is
+    enough space.
     """
     cells = [" "] * columns
     for row in rows:
@@ -192,7 +197,7 @@ def _bar(rows: Sequence[Row], end: float, columns: int) -> str:
 
 
 def _axis(end: float, columns: int) -> str:
-    """Return the time axis as text, with round times at their columns and the unit at the end."""
+    """Return the time axis as a string, with labels at round times and the time unit at the end."""
     scale, unit = time_unit(end)
     step = _round_step(end * scale / 6)
     cells = [" "] * (columns + 1)
@@ -224,7 +229,7 @@ def _round_step(minimum: float) -> float:
 
 
 def charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Chart, ...]:
-    """Return charts of the pipeline over the decoding steps, and of the batches."""
+    """Return one chart of the pipeline over the decoding steps and one chart of the batches."""
     rows: list[Row] = []
     began, last = 0.0, max(steps_per_batch(problem, plan))
     shown = 0

@@ -1,4 +1,6 @@
-"""`verification-batch`: which pending requests to verify next (paper 2)."""
+"""Declaration of the kind `verification-batch` (paper 2), which decides which pending requests to
+verify next.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Hypothesis strategies for `verification-batch` problems and plans. Sums of the numbers are exact,
-so that limits can hold with equality.
+"""Hypothesis strategies for `verification-batch` problems and plans.
+
+All numbers can be summed without rounding errors. Limits can therefore hold with exact equality.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: VerificationBatchProblem) -> VerificationBatchPlan:
-    """Draw a random batch, and remove requests from its end until the batch is feasible."""
+    """Draw a random batch of requests, which is shortened at its end until it is feasible."""
     batch = draw(st.permutations(range(problem.requests)))[: draw(st.integers(0, problem.requests))]
     while batch and problem.violations(VerificationBatchPlan.from_dict({"batch": batch})):
         batch = batch[:-1]

@@ -1,4 +1,4 @@
-"""Charts of verification-batching plans."""
+"""Display of verification-batch plans as charts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from specopt.models.verification_batch.problem import (
 
 
 def charts(problem: VerificationBatchProblem, plan: VerificationBatchPlan) -> tuple[Chart, ...]:
-    """Return a chart that plots the requests by expected tokens and deadline.
+    """Return a scatter plot of the requests by expected number of tokens and deadline.
 
     The colour shows whether a request is in the batch.
     """

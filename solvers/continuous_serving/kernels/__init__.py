@@ -1,1 +1,1 @@
-"""Compiled code of the methods for `continuous-serving` problems."""
+"""Compiled kernels of the methods for `continuous-serving` problems."""

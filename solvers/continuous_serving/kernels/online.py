@@ -1,12 +1,12 @@
-"""Planning of one step of online serving, at the time of the step: which tasks use drafts, how many
-tokens they draft, and in which batches they run.
+"""Kernels that choose the batches of one online serving step: which tasks use drafts, how many
+tokens they draft, and how they are batched.
 
-Output lengths are unknown, so a choice is rated as if all active tasks stayed for a fixed number of
-tokens. The rating adds two durations. The first is the duration of the current step, including
-prompts and all tokens that the draft model has not seen. The second is the time for the remaining
-tokens, at the pace of the next step with the same choice. Tasks that join in the meantime wait for
-half a step. Tasks without drafts are served first, because their verification overlaps with the
-drafting of other tasks.
+Output lengths are unknown, so a choice is evaluated as if every active task had a fixed number of
+tokens left to gain. The cost of a choice is the sum of two durations. The first is the duration of
+the current step, including prompts and all tokens that the draft model has not processed. The
+second is the time for the remaining tokens, at the pace of the next step with the same choice.
+Tasks that join in the meantime are assumed to wait for half a step. Tasks without drafts are served
+first, because their verification overlaps with the drafting of other tasks.
 """
 
 import math
@@ -60,16 +60,19 @@ Room = record(
 )
 """Work space for choosing the batches of a step.
 
-The work space contains the tables of a chain, its runs and its blocks, the order of tasks by tokens
-reached, and the groups of tasks with their sizes. It also contains the ends of the groups' batches,
-the times at which the batches are verified, and each task's gain without and with drafts. `most` is
-the maximum number of batches of a group past its first step.
+The first five fields are tables for batching one group of tasks. `order` contains the tasks sorted
+by the number of tokens reached. `group` and `count` contain the groups of tasks and their sizes.
+`cuts` and `finish` contain, for each group, where its batches end and when their verification ends.
+`gain` contains the number of tokens that each task gains, without and with drafts. `most` is the
+maximum number of batches in a group of tasks that are past their first step.
 """
 
 
 @helper
 def room_for(active, most_ends, most):
-    """Return the work space for the active tasks; each group has at most `most_ends` batch ends."""
+    """Allocate the work space for the active tasks. In each group, batches may end at up to
+    `most_ends` positions.
+    """
     A, size = len(active.reached), most_ends + 1
     order = np.arange(A)
     sort_by(active.reached, order)
@@ -91,14 +94,20 @@ def room_for(active, most_ends, most):
 
 @inlined
 def holds(server, b, tokens, l):
-    """Return whether a run (one batch of a step) fits in the memory of the models that it uses."""
+    """Return whether a batch of b tasks fits in the memory of the models that it uses.
+
+    Each task has `tokens` tokens, and l is the number of draft tokens per step. The draft model is
+    used if l > 0.
+    """
     memory = server.memory
     return b * memory[2] * tokens <= memory[3] and (l == 0 or b * memory[0] * tokens <= memory[1])
 
 
 @helper
 def set_gains(active, l, room):
-    """Store each task's expected gain in a step with l draft tokens (Eq. 7)."""
+    """Compute the expected number of tokens that each task gains in a step with l draft tokens (Eq.
+    7), and store it in the work space.
+    """
     for k in range(len(active.rate)):
         a = active.rate[k]
         room.gain[1, k] = expected_tokens(a, math.log(a) if a > 0.0 else -INFINITY, l)
@@ -106,17 +115,17 @@ def set_gains(active, l, room):
 
 @helper
 def first_verified(overlap, most, times, G, drafted, done, before):
-    """Cut blocks 0..G-1, in order, into at most `most` runs such that the last run is verified as
-    early as possible.
+    """Combine the blocks 0..G-1, in order, into at most `most` batches such that the verification
+    of the last batch ends as early as possible.
 
-    A block is a set of consecutive tasks that stay together. For every number m of runs and every
-    end e, the chain that is verified first is kept. A chain begins when the stages become free, at
-    drafted[0, 0] and done[0, 0]. The array times[e, j] holds the stage times of the run of blocks
-    j..e-1, which are infinite if the run does not fit in memory; in that case, longer runs do not
-    fit either.
+    A block is a set of consecutive tasks that stay together. For every number m of batches and
+    every end e, the sequence of batches whose verification ends first is kept. The first batch
+    begins when the stages become free, at drafted[0, 0] and done[0, 0]. times[e, j] contains the
+    stage times of a batch of the blocks j..e-1. The verify time is infinite if the batch does not
+    fit in memory, and longer batches with the same end are then assumed not to fit either.
 
-    Return the best number of runs, or 0 if nothing fits. Run m ends at before[m + 1, end of run m +
-    1].
+    Return the best number of batches, or 0 if no sequence fits. Batch m ends at before[m + 1, end
+    of batch m + 1].
     """
     for m in range(most + 1):
         for e in range(G + 1):
@@ -148,13 +157,13 @@ def first_verified(overlap, most, times, G, drafted, done, before):
 
 @helper
 def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g):
-    """Batch tasks contiguously, after the runs that are served before them. The tasks are given in
-    increasing order of the tokens reached.
+    """Divide a group of tasks into contiguous batches, which are served after the batches of
+    earlier groups. The tasks are sorted by the number of tokens reached, in increasing order.
 
-    For every number of batches and every prefix, the chain that is verified first is kept. A chain
-    begins when the stages become free, at `drafted` and `done`. Return the times at which the
-    stages are free again. The number of batches is stored in cuts[0], and the batches end at
-    cuts[1], cuts[2], ...
+    For every number of batches and every prefix of the tasks, the sequence of batches whose
+    verification ends first is kept. The first batch begins when the stages become free, at
+    `drafted` and `done`. Return the times at which the stages become free again. The number of
+    batches is stored in cuts[0], and the batches end at cuts[1], cuts[2], ...
     """
     n = len(tasks)
     cuts, finish = room.cuts[g], room.finish[g]
@@ -198,7 +207,8 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
 
 @helper
 def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g):
-    """Batch tasks as `chain` does, with each batch as large as memory allows.
+    """Divide a group of tasks into batches like `chain`, but make each batch as large as memory
+    allows.
 
     A task that is alone in its batch is assumed to fit in memory.
     """
@@ -230,13 +240,14 @@ def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, 
 
 @helper
 def groups(server, active, room, drafting, may_pause, steady):
-    """List the tasks of four groups, each in increasing order of the tokens reached.
+    """Divide the active tasks into four groups. Each group is sorted by the number of tokens
+    reached, in increasing order.
 
     The groups distinguish tasks that draft from tasks that do not draft, and first steps from later
-    steps. `drafting` selects the tasks that draft: no tasks (0), tasks that the draft model has
-    seen (1), those tasks and newcomers (2), or all tasks (3). If tasks may pause drafting, a task
-    that does not fit in the draft model's memory even if it is alone does not draft. In a `steady`
-    step, no task is in its first step.
+    steps. `drafting` selects the tasks that draft: no tasks (0), tasks whose tokens the draft model
+    has processed (1), those tasks and newcomers (2), or all tasks (3). If `may_pause` is true, a
+    task that does not fit in the draft model's memory, even when it is alone, does not draft. In a
+    `steady` step, no task is treated as being in its first step.
     """
     room.count[:] = 0
     for k in room.order:
@@ -253,7 +264,7 @@ def groups(server, active, room, drafting, may_pause, steady):
 
 @helper
 def tokens(room):
-    """Return the total number of tokens that all tasks gain."""
+    """Return the total number of tokens that all active tasks gain in a step."""
     total = 0.0
     for g in range(4):
         for k in room.group[g, : room.count[g]]:
@@ -263,7 +274,9 @@ def tokens(room):
 
 @helper
 def serve(server, active, room, l, falling, swapped, steady):
-    """Return the duration of a step that serves the groups, and record the batches."""
+    """Form the batches of all groups, record them in the work space, and return the duration of the
+    step in seconds.
+    """
     drafted = done = 0.0
     for place in range(4):
         g = place if place < 2 or not swapped else 5 - place
@@ -289,14 +302,16 @@ def serve(server, active, room, l, falling, swapped, steady):
     "Tuple((f8, i8))(Server, Active, const i8[::1], f8, f8, i8[::1], i8[::1], i8[::1], f8[::1])"
 )
 def choose(server, active, lengths, stay, joining, members, ends, guesses, finish):
-    """Choose the batches of a step, and return the step's duration and its number of batches.
+    """Choose the batches of a step. Return the duration of the step, in seconds, and the number of
+    batches.
 
-    `lengths` are the allowed speculation lengths in increasing order; if they include 0, tasks may
-    skip drafting. `stay` is the number of tokens that each task is expected to gain from now on.
-    `joining` is the number of tasks that join per second of service.
+    `lengths` contains the allowed speculation lengths in increasing order. If it includes 0, tasks
+    may skip drafting. `stay` is the number of tokens that each task is expected to gain until it
+    finishes. `joining` is the number of tasks that join per second of service.
 
-    `members`, `ends`, `finish` and `guesses` are modified in place: batch m contains
-    members[ends[m - 1]:ends[m]], is verified at finish[m], and has guesses[m] draft tokens.
+    The arrays `members`, `ends`, `finish` and `guesses` are modified in place. Batch m contains the
+    tasks members[ends[m - 1]:ends[m]] and has guesses[m] draft tokens. Its verification ends at
+    finish[m].
     """
     A, room = len(active.reached), room_for(active, ENDS, BATCHES)
     # tasks that the draft model has seen, newcomers, tasks with unseen tokens
@@ -353,11 +368,12 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
     ),
 )
 def form(server, active, gain, l, first, most_ends, most, slot):
-    """Form pipelined batches of tasks that draft l tokens, and return the duration of the step.
+    """Form pipelined batches of tasks that draft l tokens, and return the duration of the step in
+    seconds.
 
-    Tasks are given in increasing order of the tokens reached. `gain` is the number of tokens by
-    which each task grows in memory. `first` states whether this is the tasks' first step. The batch
-    of each task k is written to slot[k].
+    The tasks are sorted by the number of tokens reached, in increasing order. `gain` contains the
+    number of tokens by which each task grows in memory. `first` states whether this is the first
+    step of the tasks. The index of the batch of each task k is written to slot[k].
     """
     A, room = len(slot), room_for(active, most_ends, most)
     room.gain[:] = gain

@@ -1,1 +1,1 @@
-"""Compiled kernels for the methods of `draft-allocation`."""
+"""Compiled kernels of the methods for `draft-allocation` problems."""

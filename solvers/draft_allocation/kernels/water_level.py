@@ -1,17 +1,18 @@
-"""Kernels that allocate drafts (paper 5, Eq. 5) by a water level: all marginals w_i a_i^n above a
-level are taken, within the budget and caps.
+"""Kernels that allocate draft tokens (paper 5, Eq. 5) by water-filling. Within the caps and the
+budget, all tokens whose marginal value exceeds a level, called the water level, are allocated.
 
-Token n = 1, 2, ... of client i adds w_i a_i^n to the objective. The marginals of a client decrease,
-so the C largest marginals of all clients form an optimal plan. Marginals are ordered by the
-floating-point product of w_i (scaled by a power of two) and pow(a_i, n); ties go to the client
-with the lower index. A heap that allocates one token at a time yields the same plan, bit for bit.
+Token n = 1, 2, ... of client i adds its marginal value w_i a_i^n, called a marginal below, to the
+objective. The marginals of a client decrease, so the C largest marginals of all clients, where C is
+the budget, form an optimal plan. Marginals are ordered by the floating-point product of w_i (scaled
+by a power of two) and pow(a_i, n), and ties go to the client with the lower index. A heap that
+allocates one token at a time yields the same plan, bit for bit.
 
 The number of marginals above a level is approximated by a continuous count, which is piecewise
 linear in the logarithm of the level. Newton's method finds a level that about C marginals exceed.
 Logarithms serve only as estimates: every count that rounding could change is decided by comparing
-products. The marginals above a level are a prefix of the order. A heap therefore adds the few
-missing tokens, or removes the few excess tokens, and ends with exactly C tokens. The running time
-does not grow with the budget.
+products. The marginals above a level come first in the order of marginals. A heap therefore adds
+the few missing tokens, or removes the few excess tokens, and ends with exactly C tokens. The
+running time does not grow with the budget.
 """
 
 import math
@@ -22,23 +23,25 @@ from specopt.solvers.kernels.heap import before, heapify, place, pop, push
 from specopt.solvers.kernels.kernel import helper, kernel
 
 SMALLEST = 2.2250738585072014e-308
-"""Marginals below this value, relative to the largest weight (within a factor of 2), count as 0."""
+"""Threshold, relative to the largest weight (within a factor of 2), below which marginal values are
+treated as 0.
+"""
 LOG_SMALLEST = math.log(SMALLEST)
 
 ROUNDING = 1e-13
 """Upper bound on the relative error of every logarithm, product and quotient in this module."""
 
 MAX_PASSES = 256
-"""Maximum number of passes of `find_level`. Each pass halves the smallest error so far (at most 75
-times) or the bracket (at most 120 times).
+"""Maximum number of iterations in `find_level`. Each iteration halves the smallest error so far (at
+most 75 times) or the bracket (at most 120 times).
 """
 
 
 @helper
 def above(w, a, level, low, high):
-    """Return how many of the marginals w a^n, n = 1, 2, ..., exceed a level.
+    """Return how many of the marginal values w a^n, n = 1, 2, ..., exceed a level.
 
-    The number must be known to lie between `low` and `high`.
+    The caller guarantees that this number lies between `low` and `high`.
     """
     while low < high:
         middle = high - (high - low) // 2
@@ -51,7 +54,8 @@ def above(w, a, level, low, high):
 
 @helper
 def next_marginal(w, a, most, drafts, sign):
-    """Return the value of the next token of a client (sign 1) or of its last token (sign -1).
+    """Return the marginal value of a client's next token if `sign` is 1, or of its last token if
+    `sign` is -1.
 
     Return 0 if there is no such token.
     """
@@ -62,11 +66,12 @@ def next_marginal(w, a, most, drafts, sign):
 
 @helper
 def settle(w, a, most, missing, out):
-    """Add the next `missing` tokens in order of decreasing marginal, or remove the last -missing.
+    """Add `missing` tokens to an allocation in order of decreasing marginal value. If `missing` is
+    negative, remove tokens in the reverse order.
 
-    `w` contains the scaled weights, and `most` the maximum number of tokens per client. `out` must
-    contain a prefix of that order and is modified in place. Return how many tokens are still
-    missing.
+    `w` contains the scaled weights, and `most` contains the maximum number of tokens for each
+    client. On entry, `out` must allocate the tokens with the largest marginal values. It is
+    modified in place. Return how many tokens are still missing.
     """
     sign = 1 if missing > 0 else -1
     most_asked = min(abs(missing), len(w))  # upper bound on clients that change
@@ -96,12 +101,13 @@ def settle(w, a, most, missing, out):
 
 @helper
 def find_level(log_w, per_log, most, budget):
-    """Return x such that about `budget` marginals exceed exp(x).
+    """Return x such that about `budget` marginal values exceed exp(x).
 
-    The continuous count of client i is max(0, min((log_w - x) per_log - 1/2, most)). Here per_log
-    is -1 / log(a_i), or 0 for clients without marginals, and 1/2 is the average loss due to
-    rounding down. For small enough x, the sum of the counts must exceed the budget. Newton steps
-    stay within a bracket; a step that does not halve the error is followed by a bisection.
+    The number of client i's marginal values that exceed exp(x) is approximated by max(0, min((log_w
+    - x) per_log - 1/2, most)). Here per_log is -1 / log(a_i), or 0 for clients that can add no
+    value, and 1/2 is the average amount lost by rounding down. For small enough x, the sum of these
+    numbers must exceed the budget. Newton steps stay within a bracket, and a step that does not
+    halve the error is followed by a bisection.
     """
     high = -np.inf
     low = np.inf
@@ -144,10 +150,12 @@ def find_level(log_w, per_log, most, budget):
 
 @helper
 def prepare(weights, rates, budget, caps, w, log_w, per_log, most):
-    """Fill in the scaled weights, their logarithms, -1 / log(rate) and the maximum tokens (most).
+    """Compute the scaled weights, their logarithms, -1 / log(rate) and the maximum number of tokens
+    for each client.
 
-    Clients that add no value get most = per_log = 0. `caps` may be empty. Return whether the
-    maximum numbers of all clients together fit within the budget.
+    The results are written to `w`, `log_w`, `per_log` and `most`. For clients that add no value,
+    `most` and `per_log` are 0. `caps` may be empty. Return whether the maximum numbers of all
+    clients together fit within the budget.
     """
     top = 0.0
     for i in range(len(w)):
@@ -177,7 +185,9 @@ def prepare(weights, rates, budget, caps, w, log_w, per_log, most):
 
 @helper
 def count_above(w, rates, log_w, per_log, most, x, level, out):
-    """Fill in how many marginals of each client exceed level = exp(x), and return the sum."""
+    """Count the marginal values of each client that exceed level = exp(x). Write the counts to
+    `out`, and return their sum.
+    """
     total = 0
     for i in range(len(w)):
         out[i] = 0
@@ -193,10 +203,11 @@ def count_above(w, rates, log_w, per_log, most, x, level, out):
 
 @kernel("i8(const f8[::1], const f8[::1], i8, const i8[::1], i8[::1])", nogil=False)
 def allocate(weights, rates, budget, caps, out):
-    """Fill `out` with the number of draft tokens of each client, and return their sum.
+    """Compute the optimal number of draft tokens for each client, write it to `out`, and return the
+    total.
 
-    The sum is at most the budget. `caps` contains the maximum per client; if it is empty, only the
-    budget limits the clients. Tokens that would add no value stay unused.
+    The total is at most the budget. `caps` contains the maximum number for each client. If `caps`
+    is empty, only the budget limits the clients. Tokens that add no value are not allocated.
     """
     N = len(weights)
     if len(rates) != N or len(out) != N or (len(caps) != N and len(caps) != 0):

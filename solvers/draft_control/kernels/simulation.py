@@ -13,15 +13,15 @@ from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 from specopt.solvers.kernels.random import GOLDEN, mixed, pick, uniform
 
 Actions = record("Actions", rates="f8[::1]", seconds="f8[:, ::1]", low="i8", high="i8")
-"""The acceptance rates and durations of iterations at the resolution that a policy uses in each
-state s.
+"""The acceptance rate and the iteration durations in each state s, at the resolution that the
+policy uses in that state.
 
-``rates`` [s] are acceptance rates, and ``seconds`` [s, n] are durations with n drafts, in seconds.
-``low`` and ``high`` are the minimum and maximum draft length.
+``rates`` [s] is the acceptance rate, and ``seconds`` [s, n] is the duration of an iteration with n
+drafts, in seconds. ``low`` and ``high`` are the minimum and maximum draft length.
 """
 
 Policy = record("Policy", lengths="i8[::1]", adaptive="b1", start="i8")
-"""A policy: the draft length for each state.
+"""A policy, which is either a draft length for each state or an adaptive rule.
 
 If ``adaptive`` is true, ``start`` is the first length and ``lengths`` is not used. The next length
 is larger by one if all drafts were accepted. Otherwise, the next length is the number of accepted
@@ -40,20 +40,22 @@ Learning = record(
     explore_to="f8",
     forget="f8",
 )
-"""The settings of a learning call.
+"""Settings of one call that learns by double Q-learning.
 
 ``lengths`` and ``indices`` define the actions, and ``seconds`` [s, k] is the duration of an
 iteration in state s with action k, in seconds. The reward is N - rho T if ``per_time`` is true, and
-N / T otherwise (Eq. 13). Here rho is the ratio of tokens to seconds over greedy steps, and
-each greedy step discards the share ``forget`` of both running sums. The k-th update of a value has
+N / T otherwise (Eq. 13). Here rho is the ratio of tokens to seconds over greedy steps, and each
+greedy step discards the fraction ``forget`` of both running sums. The k-th update of a value has
 step size k ** -step_power. The exploration probability is linear over the steps of a call.
 """
 
 Learned = record(
     "Learned", values="f8[:, :, ::1]", seen="i8[:, :, ::1]", tokens_and_seconds="f8[::1]"
 )
-"""The two tables of values by state and action, the number of updates of each entry, and the
-running sums of tokens and seconds that define rho.
+"""The current state of the learning.
+
+``values`` contains the two tables of action values by state and action, and ``seen`` the number of
+updates of each entry. ``tokens_and_seconds`` contains the running sums that define rho.
 """
 
 
@@ -67,7 +69,10 @@ def accepted_of(stream, rate, length):
 
 
 Played = rows("Played", tokens="i8", drafted="i8", seconds="f8")
-"""Tokens, drafted tokens and duration of the counted iterations of a replication."""
+"""Totals of the counted iterations of one replication.
+
+The fields are the number of tokens, the number of drafted tokens, and the duration in seconds.
+"""
 
 
 @kernel("void(Actions, f8[:, ::1], f8[::1], Policy, u8, i8, i8, i8, i8, Played[::1], i8[::1])")
@@ -84,11 +89,12 @@ def play(
     played,
     visits,
 ):
-    """Simulate replications, numbered from `offset`.
+    """Simulate a policy in independent replications. The first replication has the number `offset`.
 
     Each replication runs `warm_up` uncounted iterations and then at least `iterations` counted
     iterations. It continues until it has at least `least_tokens` tokens (Eq. 11). The function adds
-    the counted iterations to ``played``, by replication, and to ``visits``, by state.
+    the totals of the counted iterations to ``played``, by replication, and their number to
+    ``visits``, by state.
     """
     for r in range(len(played)):
         one = played[r]
@@ -115,7 +121,10 @@ def play(
 
 @helper
 def best_action(first, second):
-    """Return the action with the largest sum of the two rows; ties go to the lowest index."""
+    """Return the action with the largest sum of its values in the two tables.
+
+    `first` and `second` are one state's rows of the tables. Ties go to the lowest index.
+    """
     best = 0
     for k in range(len(first)):
         if first[k] + second[k] > first[best] + second[best]:

@@ -1,5 +1,5 @@
-"""Kernels for fair goodput (paper 5): the demand for draft tokens at a price, and the bounds that a
-price proves.
+"""Kernels for fair goodput (paper 5) that compute the demand for draft tokens at a price, and the
+optimality bounds that follow from a price.
 
 Notation: a is the acceptance rate, L = log a (-inf for a = 0), w the weight and g the fairness. The
 mean number of draft tokens is s in [lo, hi], and x = f(s) is the goodput. The function f
@@ -18,7 +18,7 @@ from specopt.solvers.kernels.heap import place, push
 from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 
 Client = rows("Client", a="f8", L="f8", w="f8", lo="f8", hi="f8", n="i8", p="f8", m="f8", s="f8")
-"""A client (see the notation above) and the state of its search.
+"""A client (see the notation above) and the current state of its search for the best s.
 
 The integer n is the best s rounded up, with p = a^n and m = mu(n). Between similar prices, n, p
 and m change little, so they are updated without exponentials. If p = 0, then p and m are unknown,
@@ -28,7 +28,7 @@ and n is only the start of the search.
 
 @helper
 def power(L, n):
-    """Return a^n."""
+    """Return the power a^n, given L = log a."""
     return 1.0 if n == 0 else math.exp(n * L)
 
 
@@ -44,13 +44,13 @@ def to_the(x, g):
 
 @helper
 def enough(a, L, w, g, lam, n):
-    """Return whether the marginal utility of token n + 1 is at most the price."""
+    """Return whether the marginal utility of draft token n + 1 is at most the price `lam`."""
     return w * math.exp((n + 1) * L) <= lam * to_the(expected_tokens(a, L, n), g)
 
 
 @helper
 def integer(a, L, w, g, lam, top, start):
-    """Return the best s at a price, rounded up to an integer and at most `top`.
+    """Return the best s at price `lam`, rounded up to an integer and limited to `top`.
 
     The search begins at `start`.
     """
@@ -81,14 +81,17 @@ def integer(a, L, w, g, lam, top, start):
 
 @helper
 def rate(a, L, s):
-    """Return the goodput f(s)."""
+    """Return the goodput f(s) of a client with s mean draft tokens."""
     n = math.floor(s)
     return expected_tokens(a, L, n) + (s - n) * math.exp((n + 1) * L)
 
 
 @helper
 def best(n, p, m, w, g, lam, lo, hi):
-    """Return the best s, given n (the best s rounded up), p = a^n and m = mu(n)."""
+    """Return the best mean number of draft tokens s at price `lam`.
+
+    The arguments include n, which is the best s rounded up, p = a^n and m = mu(n).
+    """
     s = float(n)
     if n > 0 and g > 0.0 and w * p < lam * to_the(m, g):
         want = w * p / lam if g == 1.0 else (w * p / lam) ** (1.0 / g)
@@ -98,7 +101,7 @@ def best(n, p, m, w, g, lam, lo, hi):
 
 @kernel("f8(f8, f8, f8, Client[::1])")
 def demands(g, C, lam, clients):
-    """Set the s of every client to its best value at a price > 0, and return sum s - C."""
+    """Set the s of every client to its best value at a price `lam` > 0, and return sum s - C."""
     total, lost = -C, 0.0
     for i in range(len(clients)):
         client = clients[i]
@@ -134,11 +137,11 @@ def demands(g, C, lam, clients):
 
 @kernel("UniTuple(f8, 2)(f8, f8, f8, Client[::1])")
 def certify(g, C, lam, clients):
-    """Return two bounds, from one price, on the gain of any plan over the means s, sum s <= C.
+    """Return two upper bounds on the improvement of any plan over the current means s.
 
     The first bound is the duality gap: max over y of U(y) - price sum s(y) + price C, minus U(x).
     The second bound is the Frank-Wolfe gap, which replaces U(y) - U(x) by grad U(x) . (y - x) and
-    is at least the maximum of that product over all plans y.
+    is an upper bound on the maximum of that product over all plans y.
     """
     dual, linear, spare = 0.0, 0.0, C
     for i in range(len(clients)):
@@ -177,22 +180,26 @@ def certify(g, C, lam, clients):
 
 
 Tokens = record("Tokens", finish="f8[::1]", gain="f8[::1]", overhead="f8", per_token="f8", C="i8")
-"""Tokens in order of the time at which they are drafted, and the limits of a round.
+"""Draft tokens sorted by the time at which they are drafted, and the parameters of a round.
 
-`gain` contains the gain of each token. The other fields are the duration of verification without
-tokens and per token, in seconds, and the maximum number C of tokens per round.
+`finish` contains the time at which each token is drafted, in seconds, and `gain` the gain of each
+token. Verification takes `overhead` seconds plus `per_token` seconds for each token. A round has at
+most C tokens.
 """
 
 
 @kernel("void(Tokens, f8, f8, f8[::1])")
 def best_ratio(tokens, base, first, best):
-    """Write the best round to `best` as (value per second, end of drafting, tokens, excess).
+    """Find the round with the largest value per second, and write it to `best`.
+
+    The entries of `best` are the value per second, the end of drafting, the number of tokens, and
+    the excess.
 
     A round without drafts has the value `base`, and its drafting ends at `first`. Dinkelbach's
     method sets the price of a second to the value per second of the best round so far. For a given
     end of drafting, the best round consists of the tokens with the largest gains net of their
-    verification. A heap maintains these tokens as the end of drafting increases. No round exceeds
-    its cost by more than the excess. Sums use Neumaier's summation.
+    verification. A heap maintains these tokens as the end of drafting increases. The value of a
+    round exceeds its cost by at most the excess. Sums use Neumaier's summation.
     """
     finish, gain = tokens.finish, tokens.gain
     room = min(len(gain), tokens.C)

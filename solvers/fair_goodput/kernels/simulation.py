@@ -1,5 +1,6 @@
-"""Kernels for online fair goodput: one round of the scheduler, and simulations of whole runs with
-the same code.
+"""Kernels for online fair goodput: one round of the scheduler, and simulations of whole runs.
+
+The simulations execute the same code as the scheduler.
 
 Clients are numbered i = 1..N. As in paper 5, S is the number of draft tokens, alpha the acceptance
 rate, X the smoothed goodput and C the budget. The tables that the module `columns` describes hold
@@ -60,8 +61,10 @@ from specopt.solvers.kernels.kernel import helper, kernel, record
 from specopt.solvers.kernels.random import GOLDEN, mixed, pick, uniform
 
 Scheduling = record("Scheduling", policy="i8", options="f8[::1]", discounts="f8[::1]", budget="i8")
-"""The policy, its options, the discount factor per round of every memory of `robust`, and the
-budget of draft tokens per round.
+"""The scheduling policy and its parameters.
+
+`options` are the options of the policy, `discounts` contains the discount factor per round of every
+memory of `robust`, and `budget` is the number of draft tokens per round.
 """
 
 World = record(
@@ -69,16 +72,16 @@ World = record(
 )
 """The simulated environment.
 
-`rates` contains the acceptance rates [p, r, i] of client i in regime r during round p; the rounds
-are repeated periodically. `transition` and `initial` contain cumulative probabilities of the next
-and the first regime; each client changes its regime independently. `every_draft` tells whether the
+`rates` [p, r, i] is the acceptance rate of client i in regime r during round p. The rounds are
+repeated periodically. `transition` and `initial` contain the cumulative probabilities of the next
+and the first regime. Each client changes its regime independently. `every_draft` tells whether the
 verifier judges every draft, as in Eq. 3, or only those up to the first rejection.
 """
 
 
 @helper
 def power(base, exponent):
-    """Return base ** exponent, which is fast for small integer exponents such as counts."""
+    """Return base ** exponent by repeated multiplication if the exponent is a small integer."""
     if exponent > 32.0 or exponent != np.floor(exponent):
         return base**exponent
     out = 1.0
@@ -89,7 +92,7 @@ def power(base, exponent):
 
 @helper
 def expected_goodput(alpha, drafts):
-    """Return mu = 1 + alpha + ... + alpha^S, also for alpha = 1."""
+    """Return the expected goodput mu = 1 + alpha + ... + alpha^S of a client with S drafts."""
     if alpha < 0.99 and drafts > 16:
         return (1.0 - alpha ** (drafts + 1)) / (1.0 - alpha)
     total = 1.0
@@ -102,22 +105,22 @@ def expected_goodput(alpha, drafts):
 
 @helper
 def chance(rates, i, drafts):
-    """Return the probability that a client's next draft is accepted if all previous drafts are.
+    """Return the probability that client i's next draft is accepted if its previous drafts are.
 
-    ``rates`` contains acceptance rates by place, that is, by position in the round; the last column
-    also applies to all later places.
+    ``rates`` contains acceptance rates by client and position in the round. The last column
+    also applies to all later positions.
     """
     return rates[i, min(drafts, rates.shape[1] - 1)]
 
 
 @helper
 def greedy(weights, rates, firsts, caps, left, drafts):
-    """Allocate the rest of the budget by Eq. 5, always to the draft with the largest marginal.
+    """Allocate the remaining budget by Eq. 5, always to the draft with the largest marginal.
 
     The marginal of draft j is w times the probability that drafts 1..j are all accepted. The
     marginal of a client's first draft is w times its entry in ``firsts``. ``drafts`` contains the
     drafts allocated so far and is modified in place. Drafts without a gain are not allocated.
-    Return the number of drafts that are left.
+    Return the number of drafts that remain in the budget.
     """
     n = len(drafts)
     worth = np.empty(n)
@@ -149,7 +152,7 @@ def greedy(weights, rates, firsts, caps, left, drafts):
 
 @helper
 def marginal_utility(weight, goodput, fairness):
-    """Return the derivative of the weighted alpha-fair utility at a goodput."""
+    """Return the derivative of the weighted alpha-fair utility with respect to goodput."""
     if fairness == 1.0:
         return weight / goodput
     return weight * goodput ** (-fairness)
@@ -157,11 +160,11 @@ def marginal_utility(weight, goodput, fairness):
 
 @helper
 def drafts_for(rates, i, rate, behind):
-    """Return the number of drafts that a client with a promised rate gets.
+    """Return the number of drafts allocated to client i to reach its promised rate.
 
     This is the largest number whose expected goodput does not exceed the rate, plus one if the
-    client is behind. Drafts that would add a negligible share of the rate are left out, because
-    their estimates are mostly noise.
+    client is behind its promise. Drafts that would add a negligible fraction of the rate are left
+    out, because their estimates are mostly noise.
     """
     drafts, goodput, term = 0, 1.0, chance(rates, i, 0)
     while goodput < rate and term > TELLING * rate and (behind or goodput + term <= rate):
@@ -173,7 +176,7 @@ def drafts_for(rates, i, rate, behind):
 
 @helper
 def tried(silent):
-    """Return how many drafts, 0 or 1, a client may get after a given number of silent rounds."""
+    """Return the number of trial drafts, 0 or 1, after `silent` silent rounds of a client."""
     return int(silent & (silent - 1) == 0 or silent % LONGEST_SILENCE == 0)
 
 
@@ -185,10 +188,10 @@ def allocate(policy, options, facts, counts, budget, drafts):
 
     A client without drafts provides no evidence about its acceptance rate. Therefore `robust`
     values first drafts at the estimate plus OPTIMISM standard errors, and this bonus grows while a
-    client is idle. A bad start thus has no permanent effect. A client without evidence for
-    PROBE_AFTER rounds gets one draft before all other clients; the longest idle client comes first.
-    The waiting time is an eighth of PROBE_AFTER if the client has never been seen, two eighths if
-    it has been seen once, and so on.
+    client is idle. Bad luck at the start thus has no permanent effect. A client without evidence
+    for PROBE_AFTER rounds gets one draft before all other clients, and the longest idle client
+    comes first. The waiting time is an eighth of PROBE_AFTER if the client has never been seen, two
+    eighths if it has been seen once, and so on.
 
     Promised rates are served next. A client gets the drafts whose expected goodput does not exceed
     its promised rate, plus one while its goodput is below the rate. The client thus alternates
@@ -245,13 +248,14 @@ def allocate(policy, options, facts, counts, budget, drafts):
 
 @helper
 def learn(row, options, discounts, hits, tested, seen):
-    """Update the counts and the weight of every memory for one client; return the new estimate.
+    """Update the counts and the weight of every memory of one client, and return the new estimate.
 
-    A memory estimates the acceptance rate from discounted counts; its weight (belief) reflects how
+    A memory estimates the acceptance rate from discounted counts. Its weight (belief) reflects how
     well it has predicted. The weight is multiplied by the likelihood p^hits (1 - p)^misses that the
-    memory predicted for the new evidence. Then a share 1 / (seen + 1) of the total weight is
-    redistributed as at the start. Another memory can therefore take over if the client changes. At
-    the start, the weight of every memory is RELUCTANCE times the weight of the next longer memory.
+    memory predicted for the new evidence. Then the fraction 1 / (seen + 1) of the total weight is
+    redistributed in the initial proportions. Another memory can therefore take over if the client
+    changes. Initially, the weight of every memory is RELUCTANCE times the weight of the next longer
+    memory.
     """
     K, prior_tested, reluctance = len(discounts), options[PRIOR_TESTED], options[RELUCTANCE]
     prior = row[PRIOR] * prior_tested
@@ -280,25 +284,25 @@ def learn(row, options, discounts, hits, tested, seen):
 
 @helper
 def rate_at(row, j, before):
-    """Return the acceptance rate at a position, with the previous position's rate ``before`` as a
-    prior.
+    """Return the estimated acceptance rate at position j of a round.
 
-    The prior counts as LIKE_BEFORE tested drafts.
+    The rate at the previous position, ``before``, serves as a prior that counts as LIKE_BEFORE
+    tested drafts.
     """
     return (row[HITS + j] + LIKE_BEFORE * before) / (row[TRIALS + j] + LIKE_BEFORE)
 
 
 @helper
 def learn_places(row, before, accepted, missed, seen):
-    """Update the acceptance counts and rates by place, that is, by position in the round.
+    """Update the acceptance counts and rates of one client by position in the round.
 
-    The estimate of the client must already be updated; ``before`` is the previous estimate.
+    The estimate of the client must already be updated. ``before`` is the previous estimate.
 
     If rounds differ in difficulty, the rounds with many accepted drafts are mostly easy ones. The
-    acceptance probability, given that all previous drafts are accepted, then rises with the place,
-    and no single rate describes the value of drafts. Rates counted separately by place are
-    consistent in any case. The weight of this hypothesis, BY_PLACE, depends on how well it has
-    predicted the outcomes, like the weights of the memories.
+    acceptance probability, given that all previous drafts are accepted, then rises with the
+    position, and no single rate describes the value of drafts. Rates that are estimated separately
+    by position are consistent in any case. The weight of this hypothesis, BY_PLACE, depends on how
+    well it has predicted the outcomes, like the weights of the memories.
     """
     alike, by_place = 1.0 - row[BY_PLACE], row[BY_PLACE]
     rate = before
@@ -326,7 +330,7 @@ def learn_places(row, before, accepted, missed, seen):
 
 @helper
 def value(row, drafts, accepted, beta):
-    """Update the smoothed goodput of a client (Eq. 4 with mu in place of the realised goodput).
+    """Update a client's smoothed goodput by Eq. 4, with mu in place of the realised goodput.
 
     Earlier rounds were evaluated with earlier estimates. They are re-evaluated with the current
     estimate, to first order. This correction is scaled by the weight of the unlimited memory, that
@@ -355,9 +359,9 @@ def observe(policy, options, discounts, facts, counts, drafts, accepted, hits, t
     """Update ``facts`` and ``counts`` in place with the outcome of a round.
 
     ``drafts`` contains the number of drafts per client. ABSENT clients are skipped, and for UNHEARD
-    clients only the number of silent rounds is updated. ``accepted`` is the number of drafts
-    accepted before the first rejection. The evidence on the acceptance rate is ``hits`` accepted
-    drafts out of ``tested``.
+    clients only the number of silent rounds is updated. ``accepted`` contains the number of drafts
+    accepted before the first rejection. The evidence on the acceptance rates is that ``hits`` out
+    of ``tested`` drafts were accepted.
     """
     for i in range(len(drafts)):
         row, count = facts[i], counts[i]
@@ -403,12 +407,12 @@ def spread(counts, budget, stream, drafts):
     " f8[:, :, ::1])"
 )
 def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, expected, realised):
-    """Simulate runs first, first + 1, ... and sum each client's goodput up to each checkpoint.
+    """Simulate runs and sum each client's goodput up to each checkpoint.
 
-    ``facts`` and ``counts`` contain the initial knowledge. ``checkpoints`` contains increasing
-    numbers of rounds. The sums are written to ``expected`` and ``realised``, with shape (runs,
-    checkpoints, N). The allocations are written to ``record``, with shape (runs, rounds, N), unless
-    it is empty.
+    The runs are numbered first, first + 1, and so on. ``facts`` and ``counts`` contain the initial
+    information about the clients. ``checkpoints`` contains increasing numbers of rounds. The sums
+    are written to ``expected`` and ``realised``, with shape (runs, checkpoints, N). The allocations
+    are written to ``record``, with shape (runs, rounds, N), unless it is empty.
     """
     policy, budget, rates, initial = (
         scheduling.policy,

@@ -1,1 +1,1 @@
-"""Compiled kernels of the placement methods."""
+"""Compiled kernels of the methods for `placement`."""

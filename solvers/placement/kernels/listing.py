@@ -1,5 +1,7 @@
-"""Kernels that enumerate integer patterns: all patterns that fit in memory, or the patterns near
-the dual prices of a master program.
+"""Kernels that enumerate integer patterns.
+
+They list either all patterns that fit in memory, or the patterns near the dual prices of a master
+program.
 
 Among the patterns that serve the same clients, only the most valuable pattern is kept. An item is
 an option that a pattern near the prices may contain.
@@ -18,13 +20,17 @@ from specopt.solvers.placement.kernels.units import (
 )
 
 DONE, PAUSED, FULL = range(3)
-"""Result of a call: the enumeration is complete, is paused and continues with the next call, or
-stopped because the storage is full.
+"""Status of an enumeration after a call.
+
+DONE means that the enumeration is complete. PAUSED means that the next call continues it. FULL
+means that it stopped because the storage is full.
 """
 
 FOUND, SEEN, ITEM, ENTRIES = range(4)
-"""Positions in `at`: number of patterns kept, number of patterns seen, next item to add, and number
-of entries of the current pattern.
+"""Indices into the array `at`.
+
+The entries are the number of patterns kept, the number of patterns seen, the next item to add, and
+the number of entries of the current pattern.
 """
 
 Kept = record(
@@ -38,11 +44,11 @@ Kept = record(
     left="f8[::1]",
     at="i8[::1]",
 )
-"""Stored patterns and the state of the enumeration.
+"""Storage for the patterns found, and the state of the enumeration.
 
-`slots` is a hash table of the patterns, whose size is a power of two; an entry is a row plus 1, or
-0 if the entry is free. For a paused enumeration, `now` contains the items of the last pattern and
-their numbers of clients, and `left` contains the remaining capacity of every row.
+`slots` is a hash table of the patterns, whose size is a power of two. Each slot contains the index
+of a row plus 1, or 0 if the slot is free. For a paused enumeration, `now` contains the items of the
+last pattern and their numbers of clients, and `left` contains the remaining capacity of every row.
 """
 
 Rules = record("Rules", objective="i8", slack="f8", until="i8", is_valued="b1")
@@ -55,9 +61,10 @@ have been seen. `is_valued` tells whether patterns are evaluated and kept, or on
 
 @helper
 def advance(table, kept):
-    """Advance to the next pattern that satisfies all rows; return whether there is such a pattern.
+    """Advance to the next pattern that satisfies all rows, and return whether it exists.
 
-    Clients are added one at a time, in nondecreasing order of item.
+    `table` [k, r] is the coefficient of item k in row r. Clients are added one at a time, in
+    nondecreasing order of items.
     """
     at, left, now = kept.at, kept.left, kept.now
     count, rows = table.shape
@@ -94,13 +101,13 @@ def advance(table, kept):
 
 @helper
 def served(options, option):
-    """Return the class of an option, or a unique negative number if the option drafts in a pool."""
+    """Return the class of an option, or a unique negative number if it uses a draft unit."""
     return options[option].cls if options[option].draft < 0 else -1 - option
 
 
 @helper
 def alike(options, chosen, counts, others, numbers):
-    """Return whether two patterns serve the same clients, with the same options for pool drafts."""
+    """Return whether two patterns serve the same clients with the same options on draft units."""
     if counts.sum() != numbers.sum():
         return False
     for e in range(len(chosen)):
@@ -128,7 +135,7 @@ def mixed(number):
 def keep(options, worth, chosen, counts, kept):
     """Store a pattern unless an equivalent pattern is at least as valuable.
 
-    Return False if there is no space left.
+    `worth` is the value of the pattern. Return False if the storage is full.
     """
     size, key = len(chosen), 0
     if size > kept.chosen.shape[1]:
@@ -161,10 +168,10 @@ def keep(options, worth, chosen, counts, kept):
     " Kept)"
 )
 def near(unit, options, trips, rules, sizes, prices, clients, box, kept):
-    """List every integer pattern of a box whose value at the given prices may exceed a threshold.
+    """List every integer pattern in a box whose value, net of client prices, may reach a threshold.
 
-    With a threshold of -inf, all patterns that fit in memory are listed. Before the first call for
-    a box, the item and the number of entries in `kept.at` must be 0.
+    The threshold is a field of `sizes`. If it is -inf, all patterns that fit in memory are listed.
+    Before the first call for a box, the item and the number of entries in `kept.at` must be 0.
     """
     rows = len(unit.passes) * max(len(unit.beside), 1 + len(LATER))
     count, width = len(options), 3 + rows + sizes.classes

@@ -1,9 +1,8 @@
-"""Kernels for the event-driven simulation of a placement plan, with continuous batching on
-verifiers and draft units.
+"""Kernels for the event-driven simulation of a placement plan with continuous batching.
 
-A machine is a verifier unit or a draft unit; verifier units are numbered first. When a pass of a
-machine ends, the next pass starts and serves all clients that are waiting there. The random numbers
-of a client depend only on the key and the index of the client.
+A machine is a verifier unit or a draft unit. Verifier units have the lowest numbers. When a pass of
+a machine ends, the next pass starts and serves all clients that are waiting there. The random
+numbers of a client depend only on the key and the index of the client.
 """
 
 import numpy as np
@@ -14,8 +13,10 @@ from specopt.solvers.kernels.random import GOLDEN, draw, draw_below, mixed
 from specopt.solvers.placement.kernels.units import largest
 
 EDGE = 1e-12
-"""Relative time tolerance. A client that arrives this shortly after the end of a pass still joins
-the next pass, so that rounding errors do not affect the result.
+"""Relative time tolerance for joining a pass.
+
+A client that arrives within this tolerance after the end of a pass still joins the pass that starts
+then. Rounding errors therefore do not affect the result.
 """
 
 PlacedMachine = rows(
@@ -29,7 +30,7 @@ PlacedMachine = rows(
     slowdown="f8",
     verifies="b1",
 )
-"""A machine.
+"""A machine, with the durations of its passes.
 
 Rows `first` to `last` of `pieces` are the linear pieces of the machine's pass duration, and rows
 `beside_first` to `beside_last` are the pieces of the drafter next to the machine. This drafter runs
@@ -53,13 +54,13 @@ PlacedEntry = rows(
     draft_tokens="i8",
     spread="f8",
 )
-"""A group of identical clients.
+"""A group of identical clients, with the data that determine their rounds.
 
-The fields are the tokens per verification pass, the context, the range of round-trip times in
-`trips`, and the durations of the uplink, of drafting on the device and of drafting ahead. The
-`chances` are the probabilities that at least 1, 2, ... drafts are accepted. `draft_passes` is the
-number of passes on a draft unit, each with `draft_tokens` tokens. The first arrivals lie between 0
-and `spread`.
+The fields are the tokens per verification pass, the context, the range of round-trip times in the
+plan's `trips`, and the durations of the uplink, of drafting on the device and of drafting ahead.
+From `first_chance` on, the plan's `chances` contain the probabilities that at least 1, 2, ...
+drafts are accepted. `draft_passes` is the number of passes on a draft unit, each with
+`draft_tokens` tokens. The first arrivals lie between 0 and `spread`. Durations are in seconds.
 """
 
 PlacedClient = rows(
@@ -73,11 +74,12 @@ PlacedClient = rows(
     sent="f8",
     half="f8",
 )
-"""A client, with its entry, the machine that verifies and the machine that drafts (-1 if none).
+"""A client, with its current state.
 
-The other fields are the state of the client. They include the machine where the client is or to
-which it travels, the number of remaining passes on its draft unit, and the next client in the same
-queue. The last fields are the time until which its device drafts, and half of the round-trip time.
+`entry` is the client's group, `verifier` the machine that verifies, and `drafter` the machine that
+drafts (-1 if none). `at` is the machine where the client is or to which it travels, `left` the
+number of remaining passes on its draft unit, and `next` the next client in the same queue. `sent`
+is the time until which its device drafts, and `half` is half of its round-trip time, in seconds.
 """
 
 PlacedPlan = record(
@@ -89,12 +91,15 @@ PlacedPlan = record(
     chances="f8[::1]",
     clients="PlacedClient[::1]",
 )
-"""Machines and clients of a plan; the clients are in their initial state."""
+"""The machines and clients of a plan. The clients are in their initial state."""
 
 
 @helper
 def batch_seconds(plan, clients, machine, j):
-    """Return the duration of a machine's pass, in seconds, for a linked list of clients."""
+    """Return the duration of a machine's pass, in seconds.
+
+    The clients of the pass are a linked list that starts at client j.
+    """
     b, m, c = 0, 0, 0
     while j >= 0:
         e = plan.entries[clients[j].entry]
@@ -112,7 +117,7 @@ def batch_seconds(plan, clients, machine, j):
 
 @helper
 def verified(plan, e, streams, j, one, now):
-    """Draw the number of accepted drafts of client j and the next round-trip time.
+    """Draw the number of accepted drafts of client j and the client's next round-trip time.
 
     Return the number of new tokens, and the time at which the client reaches its next machine.
     """
@@ -136,8 +141,8 @@ def verified(plan, e, streams, j, one, now):
 def play(key, plan, begin, end, rounds, tokens, busy):
     """Simulate a plan from time 0 to `end`.
 
-    From `begin` on, count the rounds and tokens of every entry and the busy time of every machine,
-    in seconds.
+    From time `begin` on, the rounds and tokens of every entry and the busy time of every machine
+    are counted. All times are in seconds.
     """
     clients, machines = plan.clients.copy(), len(plan.machines)
     n = len(clients)

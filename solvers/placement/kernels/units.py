@@ -1,9 +1,9 @@
-"""Kernels for units, which compute the cycles and the value of a unit, bounds on options within a
-box of periods, and the best patterns at given prices.
+"""Kernels that evaluate units and find the best patterns of a unit.
 
-An option is a class of clients with one way to draft. The drafting time may be known only as a
-range, as for a draft unit whose number of clients is known only as a range. In that case, an option
-has a minimum and a maximum drafting time, and the bounds hold for all times in between.
+The kernels compute the cycles and the value of a unit, bounds on options within a box of periods,
+and the best patterns at client prices. An option is a class of clients with one way to draft. If
+the number of clients of a draft unit is known only as a range, an option has a minimum and a
+maximum drafting time. The bounds then hold for all times in between.
 """
 
 import math
@@ -34,7 +34,7 @@ Option = rows(
     ahead="f8",
     held="f8",
 )
-"""A way for a class to draft with one verifier.
+"""An option: one way in which clients of a class draft with one verifier.
 
 `soonest` and `latest` are the minimum and maximum duration of drafting after a rejected draft, in
 seconds.
@@ -53,7 +53,7 @@ Unit = record(
     busy="f8",
     price="f8",
 )
-"""A unit of a verifier with the drafter next to it, if any.
+"""A unit of a verifier, together with the drafter that runs next to it, if any.
 
 `passes` and `beside` are the linear pieces of the pass durations of the verifier and of the
 drafter. `room` is the memory available for caches, in bytes, and `kv` is the cache size per token,
@@ -65,7 +65,10 @@ GOODPUT, FAIR, CAPACITY, COST, ENERGY = range(5)
 
 @helper
 def largest(passes, b, m, c):
-    """Return the pass duration, in seconds: the maximum of the linear pieces, but at least 0."""
+    """Return the duration of a pass with b sequences, m new tokens and c cached tokens, in seconds.
+
+    The duration is the maximum of the linear pieces in `passes`, but at least 0.
+    """
     total = 0.0
     for i in range(len(passes)):
         total = max(total, passes[i, 0] + passes[i, 1] * b + passes[i, 2] * m + passes[i, 3] * c)
@@ -74,7 +77,7 @@ def largest(passes, b, m, c):
 
 @helper
 def pass_seconds(unit, b, m, c):
-    """Return B, the duration of a pass of a unit in seconds, including the drafter next to it."""
+    """Return the duration B of a pass of a unit, including its drafter, in seconds."""
     total = largest(unit.passes, b, m, c)
     draft = largest(unit.beside, b, b * unit.length if unit.parallel else b, c)
     return (total + (draft if unit.parallel else unit.length * draft)) / unit.open_share
@@ -82,7 +85,7 @@ def pass_seconds(unit, b, m, c):
 
 @helper
 def passes_per_round(option, trips, t, drafting):
-    """Return n(t), the mean number of passes per round at the period t."""
+    """Return n(t), the mean number of passes per round of a client if the period is t."""
     hits = misses = 0.0
     for k in range(option.first, option.first + option.trips):
         sent = trips[k] + option.sent
@@ -94,7 +97,7 @@ def passes_per_round(option, trips, t, drafting):
 
 @helper
 def mean_away(option, trips, t, drafting):
-    """Return the mean time, in seconds, that a client is away between passes at the period t."""
+    """Return the mean time, in seconds, that a client is away between passes if the period is t."""
     hits = misses = 0.0
     for k in range(option.first, option.first + option.trips):
         sent = trips[k] + option.sent
@@ -105,7 +108,7 @@ def mean_away(option, trips, t, drafting):
 
 @helper
 def device_seconds(option, trips, t, drafting):
-    """Return the mean duration of drafting per round, in seconds."""
+    """Return the mean time that a client's device drafts per round, in seconds."""
     lost = 0.0
     for k in range(option.first, option.first + option.trips):
         lost += min(option.ahead, t + trips[k] + option.sent)
@@ -114,10 +117,10 @@ def device_seconds(option, trips, t, drafting):
 
 @helper
 def run(unit, options, trips, chosen, counts, cycles, periods):
-    """Write the cycle and the period of every entry to `cycles` and `periods`.
+    """Compute the cycle and the period of every entry, and write them to `cycles` and `periods`.
 
     `chosen` and `counts` are the options and the numbers of clients of the entries. The maximum
-    drafting times are used. Return whether batches are full, and the share of time in which the
+    drafting times are used. Return whether batches are full, and the fraction of time in which the
     unit is busy.
     """
     size = len(chosen)
@@ -164,7 +167,11 @@ def run(unit, options, trips, chosen, counts, cycles, periods):
 
 @helper
 def worth_of(objective, option, cycle, seconds):
-    """Return a client's contribution to the objective, with the sign for maximisation."""
+    """Return one client's contribution to the objective, where larger is better.
+
+    `cycle` is the duration of the client's round, and `seconds` the drafting time of its device in
+    each round, both in seconds.
+    """
     if objective == GOODPUT:
         return option.weight * option.tokens / cycle
     if objective == FAIR:
@@ -180,10 +187,11 @@ def worth_of(objective, option, cycle, seconds):
     steps=lambda unit, options, trips, objective, chosen, *_: 300 * len(chosen),
 )
 def value(unit, options, trips, objective, chosen, counts, slack):
-    """Return a unit's contribution to the objective; -inf if the unit is infeasible.
+    """Return a unit's contribution to the objective, or -inf if the unit is infeasible.
 
-    `chosen` and `counts` are the options and their numbers of clients. The value is maximised, so
-    prices and watts are negative. `slack` is the relative tolerance of memory and minimum rates.
+    `chosen` and `counts` are the options and their numbers of clients. Larger values are better, so
+    prices and watts enter with a negative sign. `slack` is the relative tolerance of memory and
+    minimum rates.
     """
     used = 0.0
     for e in range(len(chosen)):
@@ -213,7 +221,10 @@ def value(unit, options, trips, objective, chosen, counts, slack):
     steps=lambda unit, options, trips, chosen, *_: 300 * chosen.size,
 )
 def values(unit, options, trips, chosen, counts, sizes, objective, slack, out):
-    """Write the values of many units to `out`; row r uses its first `sizes[r]` entries."""
+    """Write the values of many units to `out`.
+
+    The unit of row r consists of the first `sizes[r]` entries of the row.
+    """
     for r in range(len(sizes)):
         out[r] = value(
             unit, options, trips, objective, chosen[r, : sizes[r]], counts[r, : sizes[r]], slack
@@ -221,31 +232,32 @@ def values(unit, options, trips, chosen, counts, sizes, objective, slack, out):
 
 
 Box = rows("Box", full="b1", low="f8", high="f8", load_low="f8", load_high="f8")
-"""A box: a range of periods from `low` to `high` if batches are full.
+"""A box of periods, or of waits and loads.
 
-Otherwise, `low` and `high` are the ends of a range of summed waits, and `load_low` and `load_high`
-are the ends of a range of loads.
+If batches are full, `low` and `high` are the ends of a range of periods. Otherwise, they are the
+ends of a range of summed waits, and `load_low` and `load_high` are the ends of a range of loads.
+Times are in seconds.
 """
 
 Column = rows("Column", place="i8", count="i8", worth="f8", bound="f8")
-"""A fractional pattern: the index of its box, its number of entries, and its value.
+"""A fractional pattern, with the index of its box, its number of entries, and its value.
 
-`bound` is an upper bound, over the box, on the value minus the prices of the clients.
+For all patterns of the box, `bound` is an upper bound on the value minus the prices of the clients.
 """
 
 Sizes = record("Sizes", base="f8", floor="f8", narrow="f8", threshold="f8", full="f8", classes="i8")
 """Parameters of a search over boxes.
 
 `base` is the minimum time between two passes of a client without waits, and `floor` is the minimum
-duration of a pass. A box is not split if the ratio of its ends is at most `narrow`. Boxes with a
-bound of at most `threshold` are ignored. `full` is the additional price of a unit that is always
-busy. `classes` is the number of rows that limit the clients of each class; it may be 0.
+duration of a pass. A box is not split if the ratio of its ends is at most `narrow`. Boxes whose
+bound is at most `threshold` are ignored. `full` is the additional price of a unit that is always
+busy. `classes` is the number of rows that limit the clients of a class, which may be 0.
 """
 
 
 @helper
 def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
-    """Write bounds that apply to one client of every option in a box.
+    """Write bounds on the contribution, load and wait of one client of every option in a box.
 
     `worths` receives the maximum contribution to the objective, `shares` the minimum load, and
     `sums` the minimum and maximum wait. The contribution of an option that cannot reach its minimum
@@ -287,25 +299,28 @@ def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
 
 
 LACKING = 1e4
-"""Penalty for the shortfall of a row, relative to the largest absolute value of an option.
+"""Penalty for violating a row, relative to the largest absolute value of an option.
 
-A larger penalty may tighten the bound, but increases rounding errors.
+A larger penalty may tighten the bound, but also increases rounding errors.
 """
 
 MAX_STEPS = 4000
-"""Maximum number of simplex iterations per box; a box that needs more has an infinite bound."""
+"""Maximum number of simplex iterations per box. If a box needs more, its bound is infinite."""
 
 LATER = (1.15, 1.4, 2.0, 4.0)
-"""Additional periods, as multiples of the upper end of a box, at which a pattern of the box must
-also finish its passes in time.
+"""Additional periods, as multiples of the upper end of a box.
+
+A pattern of the box must also finish its passes in time at these periods.
 """
 
 
 @helper
 def pass_rows(unit, options, period, shares, rows, rhs, size):
-    """Write one row per pair of linear pieces; each row limits the work of a pass to the period.
+    """Write the rows of a linear program that limit the work of a pass to the period.
 
-    Return the number of rows written so far.
+    There is one row for each pair of a linear piece of the verifier and one of the drafter. Without
+    a drafter, there is one row for each piece of the verifier. Return the number of rows written so
+    far.
     """
     times = 1.0 if unit.parallel else unit.length
     for i in range(len(unit.passes)):
@@ -328,10 +343,10 @@ def pass_rows(unit, options, period, shares, rows, rhs, size):
 
 @helper
 def limits(unit, options, trips, objective, clients, sizes, box, worths, rows, rhs):
-    """Write the linear program of a box: the values of options, and the rows for memory, time and
-    the clients of each class.
+    """Write the linear program of a box, and return the number of rows.
 
-    Return the number of rows, or -1 if no pattern is in the box.
+    The program contains the values of the options, and rows for memory, time and the clients of
+    each class. The result is -1 if no pattern is in the box.
     """
     shares, sums = np.empty(len(options)), np.empty((2, len(options)))
     reach(unit, options, trips, objective, sizes, box, worths, shares, sums)
@@ -375,13 +390,13 @@ def limits(unit, options, trips, objective, clients, sizes, box, worths, rows, r
 
 @helper
 def is_full(box):
-    """Return whether a unit in a box is always busy."""
+    """Return whether a unit that runs in a box is always busy."""
     return box.full or box.load_low >= 1.0
 
 
 @helper
 def own_worth(unit, objective, box):
-    """Return an upper bound on the contribution of a unit in a box, without its clients."""
+    """Return an upper bound on a unit's own contribution to the objective, without its clients."""
     if objective == COST:
         return -unit.price
     if objective == ENERGY:
@@ -394,11 +409,11 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
     """Maximise worths x over rows x <= rhs and x >= 0 by the primal simplex method.
 
     `rows` contains one row of coefficients per option. If the right-hand side of a row is negative,
-    its shortfall is penalised, `LACKING` times as much as any option contributes. The result is
-    always an upper bound, and is the optimum if the penalty is large enough. `basis` and `amounts`
-    receive one entry per row; the index -1 - r stands for the slack or the shortfall of row r.
-    After many iterations, the first improving option enters the basis, to avoid cycling. Return the
-    optimum, or infinity if no optimum is found.
+    the violation of the row is penalised by `LACKING` times the largest contribution of an option.
+    The result is always an upper bound, and is the optimum if the penalty is large enough. `basis`
+    and `amounts` receive one entry per row. The index -1 - r represents the slack or the violation
+    of row r. After many iterations, the first improving option enters the basis, to avoid cycling.
+    Return the optimum, or infinity if no optimum is found.
     """
     count = len(rows)
     inverse, costs, direction = np.eye(size), np.zeros(size), np.zeros(size)
@@ -461,9 +476,9 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
 
 @helper
 def middle(box, sizes):
-    """Return the point at which to split a box, and whether to split its loads.
+    """Return the point at which to split a box, and whether to split its range of loads.
 
-    The point is 0 if the box is narrow.
+    The point is 0 if the box is too narrow to be split.
     """
     low, high = (box.low, box.high) if box.full else (sizes.base + box.low, sizes.base + box.high)
     if (
@@ -485,12 +500,13 @@ def middle(box, sizes):
 def search(
     unit, options, trips, objective, sizes, prices, clients, boxes, columns, chosen, amounts
 ):
-    """Find the patterns of one side with the largest value at given client prices, best box first.
+    """Find patterns of one side with the largest values, net of client prices.
 
-    `prices` are given by option. `boxes` together contain every pattern; they are followed by free
-    space for the halves of split boxes, marked by a negative `low`. The patterns found are written
-    to `columns`, `chosen` and `amounts`. Return the bound on all patterns, and the number of
-    patterns found.
+    The search over boxes is best-first. `prices` contains the price of a client by option. The
+    boxes in `boxes` together contain every pattern. They are followed by free entries, marked by a
+    negative `low`, for the halves of split boxes. The patterns found are written to `columns`,
+    `chosen` and `amounts`. Return an upper bound on the net value of all patterns, and the number
+    of patterns found.
     """
     count, width = len(options), chosen.shape[1]
     worths, table, rhs = np.empty(count), np.empty((count, width)), np.empty(width)
@@ -550,9 +566,9 @@ def search(
     " f8[::1], f8[:, ::1], f8[::1])"
 )
 def program(unit, options, trips, objective, sizes, clients, box, worths, table, rhs):
-    """Write the linear program of a box: the values and the rows of all options.
+    """Write the linear program of a box, with the values and the coefficients of all options.
 
-    Return the number of rows, and the contribution of the unit without its clients.
+    Return the number of rows, and an upper bound on the unit's own contribution to the objective.
     """
     size = limits(unit, options, trips, objective, clients, sizes, box, worths, table, rhs)
     return size, own_worth(unit, objective, box)

@@ -1,1 +1,1 @@
-"""Compiled code of the methods for `prompt-chunking` problems."""
+"""Compiled kernels of the methods for `prompt-chunking` problems."""

@@ -1,5 +1,6 @@
-"""A lower bound on the time to first token of every chunking, with relaxed contention in the
-cloud.
+"""Kernels that compute a lower bound on the time to first token of every plan.
+
+The bound relaxes the contention between chunks in the cloud.
 """
 
 import math
@@ -8,14 +9,18 @@ from specopt.solvers.kernels.kernel import helper, kernel
 from specopt.solvers.prompt_chunking.kernels.play import Prompt  # noqa: F401  (named in a signature)
 
 HALVINGS = 44
-"""Number of halvings of an interval of deadlines, down to a relative width of 1e-13."""
+"""Number of times that an interval of deadlines is halved.
+
+The final relative width is about 1e-13.
+"""
 
 
 @helper
 def done(prompt, i, j, k, first, queue):
-    """Return a lower bound on the time to first token if the k-th chunk runs from place i to j.
+    """Return a lower bound on the time to first token if the k-th chunk spans boundaries i to j.
 
-    The bound considers only the k-th chunk.
+    The bound takes only the k-th chunk into account. `queue` is the earliest time at which the
+    first stage is free for it, and `first` the earliest time of the first upload.
     """
     start, end = prompt.position[i], prompt.position[j]
     x = end - start
@@ -99,8 +104,9 @@ def is_within_reach(prompt, most, offset, slope, T):
     steps=lambda most, prompt, *_: 2 * HALVINGS * min(most, 20) * 20 + 4 * len(prompt.stage),
 )
 def lower_bound(most, prompt, low, high):
-    """Return a lower bound on the time to first token of every plan, which is the largest T found
-    to be unattainable.
+    """Return a lower bound on the time to first token of every plan.
+
+    The bound is the largest T that is found to be unattainable.
 
     `most` is the maximum number of chunks, `low` a lower bound, and `high` the time of some plan.
 
@@ -115,17 +121,19 @@ def lower_bound(most, prompt, low, high):
     stage". It is bounded with stage[x] >= offset + slope x, for some line whose slope is at most
     the download time per token. For a fixed t, the bound does not increase with s, and it increases
     with t and k. By induction, no plan that ends by T is further along after k chunks than the plan
-    that always uses the largest chunk that meets T. If the latter plan gets stuck, or runs out of
-    chunks, T is unattainable. (If only the last token comes back, s..N is one token and the slope
-    is 0; every chunk but the last is followed by another chunk on the last stage.)
+    that always uses the largest chunk that meets T. If the latter plan gets stuck, or exceeds the
+    maximum number of chunks, T is unattainable. If only the last token is downloaded, s..N is one
+    token and the slope is 0, and every chunk but the last is followed by another chunk on the last
+    stage.
 
-    The last chunk runs from s, which is at most that place, to N, and must also wait for the
-    previous chunk. After the previous chunk has been uploaded up to s, the smallest chunk and the
-    last chunk pass the first stage, and the last chunk passes the other stages and the downlink.
-    This time does not decrease with s, so all s that satisfy the other condition are tried.
+    The last chunk runs from s to N, where s is at most the boundary that this plan reaches, and
+    must also wait for the previous chunk. After the previous chunk has been uploaded up to s, the
+    smallest chunk and the last chunk pass the first stage, and the last chunk passes the other
+    stages and the downlink. This time does not decrease with s, so all s that satisfy the other
+    condition are tried.
 
-    The kernel halves the interval of T repeatedly. Each halving needs O(chunks log M) steps, and as
-    many additional steps as there are places for the start of the last chunk.
+    The kernel halves the interval of T repeatedly. Each halving needs O(chunks log M) steps, and
+    one additional step for each boundary at which the last chunk may start.
     """
     stage = prompt.stage
     down = 0.0 if prompt.last else prompt.down_token

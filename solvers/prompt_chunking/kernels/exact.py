@@ -1,4 +1,6 @@
-"""Labels that decide whether some chunking ends by a time T, in the event model of paper 4.
+"""A labelling algorithm that decides whether some plan ends by a time T.
+
+It uses the event model of paper 4.
 
 A boundary is an index i = 0..M into `position`, which contains the number of tokens before each
 boundary. After the chunk that ends at a boundary, the device, the uplink and the P stages have a
@@ -41,18 +43,22 @@ Tables = record(
     fewest="i8[::1]",  # minimum number of chunks that can follow
 )
 Link = rows("Link", next="i8", parent="i8", end="i8", chunks="i8")
-"""Links of a label: the next label at its boundary, the label that it extends, its boundary, and
-its number of chunks.
+"""Links of a label.
+
+They are the next label at its boundary, its parent label, its boundary, and its number of chunks.
 """
 
 Labels = record("Labels", states="f8[:, ::1]", links="Link[::1]", heads="i8[::1]")
-"""All labels, and the first label of each boundary, or -1."""
+"""All labels, and the index of the first label of each boundary, which is -1 if there is none."""
 
 Where = rows(
     "Where", boundary="i8", label="i8", next="i8", used="i8", free="i8", goal="i8", seen="i8"
 )
-"""Position of the search: the boundary, label and end of the next chunk, the number of labels in
-use, the first free label, the label at the end, and the number of labels seen.
+"""Current position of the search.
+
+`boundary`, `label` and `next` are the boundary, the label and the end of the next chunk. `used` is
+the number of labels in use, and `free` is the first free label. `goal` is the label that reaches
+the end, or -1 if there is none. `seen` is the number of labels seen.
 """
 
 
@@ -81,9 +87,9 @@ def earliest(begin, end, prompt, floor):
 def latest(begin, above, prompt, T, tables):
     """Fill rows begin..above-1 of `ceiling` with an upper bound on the states that can end by T.
 
-    Later rows must already be filled. Each component is bounded separately; the cost is O(M P) per
-    row. The function also fills `shortest` and `fewest`. Return whether a chunk can follow row
-    `begin`; if no chunk can follow row 0, no plan ends by T.
+    Later rows must already be filled. Each component is bounded separately, at a cost of O(M P) per
+    row. The function also fills `shortest` and `fewest`. Return whether a chunk can start at
+    boundary `begin`. If no chunk can start at boundary 0, no plan ends by T.
     """
     position, P = prompt.position, prompt.stages
     floor, ceiling, shortest, fewest = tables.floor, tables.ceiling, tables.shortest, tables.fewest
@@ -135,8 +141,9 @@ def latest(begin, above, prompt, T, tables):
 
 @helper
 def raise_idle(prompt, chunks, i, j, state):
-    """Raise each component to the largest value that delays no chunk that ends at boundary j or
-    later.
+    """Raise each component of a state as far as possible without delaying a later chunk.
+
+    The later chunk starts at boundary i and ends at boundary j or beyond.
     """
     position, P = prompt.position, prompt.stages
     x = position[j] - position[i]
@@ -151,7 +158,7 @@ def raise_idle(prompt, chunks, i, j, state):
 
 @helper
 def within(state, ceiling, slack):
-    """Return whether all components are at most their ceilings plus the slack."""
+    """Return whether each component of a state is at most its ceiling plus `slack`."""
     q = 0
     while q < len(state) and state[q] <= ceiling[q] + slack:
         q += 1
@@ -160,8 +167,10 @@ def within(state, ceiling, slack):
 
 @kernel("i8(i8, i8, Prompt, Tables, f8, b1, f8, Labels, Where[::1])")
 def extend(most, work, prompt, tables, T, counted, slack, labels, where):
-    """Extend labels, boundary by boundary, for about `work` steps, and return INFEASIBLE, FOUND,
-    PAUSED or FULL.
+    """Extend labels boundary by boundary for about `work` steps.
+
+    Return INFEASIBLE if no plan ends by T, FOUND if a label reaches the end, PAUSED if the steps
+    are used up, or FULL if there is no space for another label.
 
     Parameters
     ----------
@@ -171,11 +180,11 @@ def extend(most, work, prompt, tables, T, counted, slack, labels, where):
         Whether the number of chunks matters, because it is limited or because each chunk costs
         device time.
     slack
-        Time by which a dropped label may be better than the label that dominates it, in seconds;
-        also the time by which a label may exceed a ceiling.
+        Tolerance in seconds. A dropped label may be better than the label that dominates it by this
+        time, and a label may exceed a ceiling by this time.
     labels, where
-        Labels, and position of the search. After FULL, the caller copies the labels into larger
-        arrays and calls the function again.
+        Labels, and current position of the search. After FULL, the caller copies the labels into
+        larger arrays and calls the function again.
     """
     position, P = prompt.position, prompt.stages
     ceiling, shortest, fewest = tables.ceiling, tables.shortest, tables.fewest

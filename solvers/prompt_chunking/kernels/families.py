@@ -1,4 +1,4 @@
-"""Searches over families of chunkings: equal chunks, geometric chunks, and all plans."""
+"""Kernels that search families of chunkings: equal chunks, geometric chunks, and all plans."""
 
 import math
 
@@ -8,16 +8,15 @@ from specopt.solvers.kernels.kernel import helper, kernel
 from specopt.solvers.prompt_chunking.kernels.play import Work, play  # noqa: F401  (named in a signature)
 
 PATIENCE = 4
-"""The search for geometric chunks ends after this many chunk counts in a row without
-improvement.
-"""
+"""Number of chunk counts in a row without improvement that end the search for geometric chunks."""
 
 
 @kernel("i8(i8, Prompt)")
 def best_equal(least, prompt):
-    """Return the best size of equal chunks, which is at least `least` cells, in O(P M log M) time.
+    """Return the best size of equal chunks, in O(P M log M) time.
 
-    The last chunk contains the remaining cells; ties go to the larger size.
+    Sizes are in cells, which are the spans between neighbouring possible chunk ends. The size is at
+    least `least`. The last chunk contains the remaining cells, and ties go to the larger size.
     """
     M = prompt.position.size - 1
     state = np.empty(prompt.stages + 1)
@@ -38,9 +37,7 @@ def best_equal(least, prompt):
 
 @kernel("i8(i8, Prompt, i8[::1])")
 def enumerate_plans(most, prompt, out):
-    """Fill `out` with the best of all plans, and return its number of chunks, in O(2^M M P)
-    time.
-    """
+    """Fill `out` with the best of all plans in O(2^M M P) time, and return its number of chunks."""
     M = prompt.position.size - 1
     state = np.empty(prompt.stages + 1)
     bounds = np.zeros(M + 1, np.int64)
@@ -67,10 +64,11 @@ def enumerate_plans(most, prompt, out):
 
 @helper
 def spread(chunks, M, peak, growth, ratio, weights, bounds):
-    """Fill `bounds` with chunks whose sizes grow by a factor up to the chunk `peak`, and change by
-    the given ratio after it.
+    """Fill `bounds` with chunks whose sizes form a geometric sequence before and after a peak.
 
-    Each boundary is rounded, and no chunk is empty. `weights` is scratch space, shape (chunks,).
+    The size changes by the factor `growth` from chunk to chunk up to the chunk `peak`, and by the
+    factor `ratio` after it. Boundaries are rounded to integers, and no chunk is empty. `weights` is
+    scratch space, shape (chunks,).
     """
     total = 0.0
     for k in range(chunks):
@@ -87,12 +85,12 @@ def spread(chunks, M, peak, growth, ratio, weights, bounds):
 
 @kernel("i8(i8, Prompt, Work, i8[::1])")
 def best_geometric(most, prompt, work, out):
-    """Fill `out` with the best geometric chunks, and return the number of chunks.
+    """Fill `out` with the best geometric chunks, and return their number.
 
     The search tries numbers of chunks and ratios. For each number of chunks, it tries 17 ratios,
     which lie between 1/4 and 4 for two chunks and closer to 1 for more chunks. Four rounds of finer
-    steps around the best ratio follow. The number of chunks increases until `PATIENCE` numbers in a
-    row have not helped.
+    steps around the best ratio follow. The number of chunks increases until `PATIENCE` consecutive
+    numbers have brought no improvement.
     """
     M = prompt.position.size - 1
     trial = work.trial

@@ -1,5 +1,6 @@
-"""The event model of prompt chunking (paper 4), in which chunks pass through device, uplink, stages
-and downlink in order.
+"""The event model of prompt chunking (paper 4).
+
+Chunks pass through the device, the uplink, the P stages and the downlink in order.
 
 A plan is a list of boundaries 0 = b_0 < b_1 < ... < b_K = M, indices into `position`. A state is an
 array that contains the end of the last upload, followed by the time at which each of the P stages
@@ -42,11 +43,12 @@ Work = record(
 
 @inlined
 def advance(prompt, chunks, tokens, after, up, state, out):
-    """Return the time at which a chunk has been uploaded and computed, if earlier uploads end at
-    `up`. Write the state after the chunk to `out`.
+    """Advance the pipeline by one chunk.
 
-    `chunks` and `after` are the numbers of chunks and of tokens up to the chunk's end. Entry 0 of
-    `state` and `out` is not used.
+    Return the time at which the chunk has been uploaded, and the time at which it leaves the last
+    stage. The previous upload ends at `up`. The state after the chunk is written to `out`. `chunks`
+    and `after` are the numbers of chunks and of tokens up to the chunk's end. Entry 0 of `state`
+    and `out` is not used.
     """
     computed = prompt.device_chunk * chunks + prompt.device_token * after
     up = max(up, computed) + prompt.message + tokens * prompt.up_token
@@ -61,9 +63,10 @@ def advance(prompt, chunks, tokens, after, up, state, out):
 
 @inlined
 def play(prompt, bounds, chunks, state):
-    """Return the time to first token of the plan bounds[0..chunks], in O(chunks P) time.
+    """Return the time to first token of the plan with boundaries bounds[0..chunks].
 
-    `state` is scratch space with shape (1 + P,). The result is infinite if the call should stop.
+    The simulation takes O(chunks P) time. `state` is scratch space with shape (1 + P,). The result
+    is infinite if the call is stopped.
     """
     P = prompt.stages
     for q in range(P + 1):

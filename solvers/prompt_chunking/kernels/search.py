@@ -1,5 +1,7 @@
-"""Local search for plans with a short time to first token. Starting plans come from deadlines or
-have growing chunks, and are improved by moves.
+"""Kernels for a local search for plans with a short time to first token.
+
+Starting plans are geometric, follow from deadlines, or have chunks that grow at first. They are
+improved by local moves.
 """
 
 import math
@@ -17,30 +19,35 @@ from specopt.solvers.prompt_chunking.kernels.play import (
 )
 
 CLOSE = 2e-4
-"""Relative gap below which `search` accepts the best of its starting plans."""
+"""Relative gap to the lower bound below which `search` accepts the best of its starting plans."""
 
 STARTS = 8
-"""Number of plans from which a search starts: geometric chunks, chunks by a deadline at five
-shares, and chunks that grow up to either of two places.
+"""Number of plans from which a search starts.
+
+They are geometric chunks, chunks that follow from a deadline at five fractions of the largest size,
+and chunks that grow up to the second or third chunk.
 """
 
 KICKS = 8
-"""Number of random plans around the best plan that `search` polishes at the end."""
+"""Number of random variations of the best plan that `search` polishes at the end."""
 
 CHUNK_WORK = 8
-"""Cost of simulating a chunk, in stages, in addition to the stages that the chunk passes."""
+"""Cost of simulating a chunk, in addition to the stages that the chunk passes.
+
+The cost is expressed as a number of stages.
+"""
 
 PROVEN = 1e-10
-"""Relative gap to the lower bound at which a search ends immediately."""
+"""Relative gap to the lower bound below which a search ends immediately."""
 
 
 @helper
 def by_deadline(most, prompt, T, share, state, out):
-    """Fill `out` with chunks that are `share` of the largest size with which T can still be met.
+    """Fill `out` with chunks that are as large as a deadline T allows, times `share`.
 
     Return the number of chunks, or 0 if T is not met. The state of the device, the link and the
-    stages is exact; chunks that are still to come are assumed to take the minimum time. `state` is
-    scratch space, shape (2, 1 + P).
+    stages is exact, while later chunks are assumed to take the minimum time. `state` is scratch
+    space, shape (2, 1 + P).
     """
     position, P = prompt.position, prompt.stages
     M = position.size - 1
@@ -97,8 +104,8 @@ def by_deadline(most, prompt, T, share, state, out):
 def replay(start, chunks, prompt, bounds, value, is_better, work):
     """Simulate a changed plan from its first changed chunk, and return its time to first token.
 
-    Return `value` if the time is not smaller than `value`. If the time is smaller, or is known to
-    be smaller, the intermediate states are stored.
+    Return `value` if the time is not smaller than `value`. If the time is smaller, the intermediate
+    states are stored. `is_better` is true if the time is known to be smaller.
     """
     P = prompt.stages
     N = prompt.position[-1]
@@ -139,8 +146,9 @@ def replay(start, chunks, prompt, bounds, value, is_better, work):
 
 @helper
 def merge(j, chunks, bounds, out):
-    """Fill `out` with a plan whose j-th chunk absorbs the next chunk, and return the number of
-    chunks.
+    """Fill `out` with a copy of a plan in which chunks j and j + 1 are merged.
+
+    Return the new number of chunks.
     """
     for k in range(chunks):
         out[k] = bounds[k] if k <= j else bounds[k + 1]
@@ -149,8 +157,9 @@ def merge(j, chunks, bounds, out):
 
 @helper
 def cut(j, cells, chunks, bounds, out):
-    """Fill `out` with a plan whose j-th chunk is cut after `cells` cells, and return the number of
-    chunks.
+    """Fill `out` with a copy of a plan in which chunk j is cut after `cells` cells.
+
+    Return the new number of chunks.
     """
     for k in range(chunks + 1):
         out[k if k <= j else k + 1] = bounds[k]
@@ -160,7 +169,7 @@ def cut(j, cells, chunks, bounds, out):
 
 @helper
 def copy(chunks, bounds, out):
-    """Copy the boundaries of a plan to `out`."""
+    """Copy the boundaries of a plan with `chunks` chunks to `out`."""
     for k in range(chunks + 1):
         out[k] = bounds[k]
 
@@ -170,12 +179,12 @@ def copy(chunks, bounds, out):
     steps=lambda chunks, most, prompt, wide, work, bounds: work.left[0],
 )
 def polish(chunks, most, prompt, wide, work, bounds):
-    """Improve a plan in place by moving, merging and cutting, and return its number of chunks and
-    its time to first token.
+    """Improve a plan in place by moving cells between chunks and by merging and cutting chunks.
 
-    A move transfers cells from one chunk to another. If `wide`, any two chunks can be chosen;
-    otherwise, the chunks are neighbours, or one of them is the first or the last chunk. Step sizes
-    are halved when no move helps.
+    Return the plan's number of chunks and its time to first token. A move transfers cells from one
+    chunk to another. If `wide` is true, any two chunks can be chosen. Otherwise, the chunks are
+    neighbours, or one of them is the first or the last chunk. Step sizes are halved when no move
+    helps.
     """
     left, trial = work.left, work.trial
     for q in range(prompt.stages + 2):
@@ -237,7 +246,8 @@ def polish(chunks, most, prompt, wide, work, bounds):
 
 @helper
 def kick(number, chunks, most, bounds, out):
-    """Fill `out` with the chunks of a plan, each scaled by a random factor between 1/2 and 2.
+    """Fill `out` with a random variation of a plan, in which each chunk is scaled by a factor
+    between 1/2 and 2.
 
     Return the number of chunks. About half of the plans have one chunk fewer (two neighbours are
     merged) or one chunk more (a chunk is halved).
@@ -273,11 +283,11 @@ def kick(number, chunks, most, bounds, out):
     steps=lambda most, prompt, *_: 2000 * min(most, len(prompt.position) ** 0.5),
 )
 def earliest_deadline(most, prompt, bound, value, share, work, out):
-    """Fill `out` with chunks for the earliest deadline that they are found to meet, and return the
-    number of chunks, or 0 if no chunks are found.
+    """Fill `out` with chunks that meet a deadline as early as possible.
 
-    The deadline is found by bisection between a lower bound and the time of a plan; see
-    `by_deadline` for `share`.
+    Return the number of chunks, or 0 if no chunks are found. The deadline is found by bisection
+    between a lower bound and the time of a plan. The meaning of `share` is explained in
+    `by_deadline`.
     """
     low, high = bound, value
     count = 0
@@ -299,9 +309,9 @@ def earliest_deadline(most, prompt, bound, value, share, work, out):
 
 @helper
 def best_growing(chunks, most, prompt, peak, work, out):
-    """Fill `out` with the best chunks whose sizes increase up to a peak, and return their number.
+    """Fill `out` with the best chunks found whose sizes rise up to chunk `peak` and then fall.
 
-    The number of chunks differs from `chunks` by at most one.
+    Return the number of chunks, which differs from `chunks` by at most one.
     """
     ratio = (
         0.6
@@ -332,17 +342,16 @@ def best_growing(chunks, most, prompt, peak, work, out):
 
 @kernel("i8(i8, i8, i8, i8, f8, f8, Prompt, Work, i8[::1])")
 def search(chunks, most, effort, spent, value, bound, prompt, work, out):
-    """Fill `out`, with shape (M + 2,), with the best plan found in a short search, and return the
-    plan's number of chunks.
+    """Fill `out` with the best plan found in a short search, and return its number of chunks.
 
-    Initially, `out` contains the better of two polished starting plans; `chunks` and `value` are
-    its number of chunks and its time, and `spent` is the number of stages simulated for the two
-    plans. Further starting plans are chunks by deadlines at smaller shares of the largest size,
-    where `bound` is a lower bound, and chunks that grow up to the second or third chunk and then
-    shrink. Every starting plan is polished. Then the best plan is changed by one merge or one cut
-    and polished again, as long as this helps and the bound is not close. At the end, a few random
-    plans around the best plan are polished as well. `effort` is the maximum number of stages to
-    simulate.
+    `out` has shape (M + 2,). Initially, it contains the better of two polished starting plans.
+    `chunks` and `value` are the number of chunks and the time of this plan, and `spent` is the
+    number of stages simulated for the two plans. Additional starting plans use smaller fractions of
+    the largest chunks that a deadline allows, or have chunks that grow up to the second or third
+    chunk and then shrink. `bound` is a lower bound on the time. Every starting plan is polished.
+    Then the best plan is changed by one merge or one cut and polished again, as long as this helps
+    and the bound is not close. At the end, a few random plans around the best plan are polished as
+    well. `effort` is the maximum number of stages to simulate.
     """
     current, left = work.current, work.left
     start, kicks = 2, 0

@@ -1,10 +1,11 @@
-"""Batch-by-batch simulation of prompts in chunks and rounds of decoding, with many devices and one
-pipeline of stages.
+"""Kernels that simulate chunked prompts and rounds of decoding, batch by batch.
+
+Many devices share one pipeline of stages in the cloud.
 
 A request has at most one pending event: the arrival of its next chunk in the cloud, or its next
 round. Whenever the first stage is free, all waiting work forms the next batch, except that a batch
 contains at most one chunk of a prompt. A batch of m tokens takes g(mu + m)/P on each stage.
-Everything that follows a batch (the other stages, the way back, the next draft) is known when the
+Everything that follows a batch (the other stages, the download, the next draft) is known when the
 batch starts, so no further events are needed.
 """
 
@@ -30,20 +31,27 @@ Request = rows(
     draft_seconds="f8",
     first_size="i8",
 )
-"""Arrival time, numbers of tokens, link rates in bytes per second, time per drafted token in
-seconds, and index of the request's first chunk in the plans' `sizes`.
+"""A request.
+
+The fields are its arrival time in seconds, its numbers of prompt and output tokens, its link rates
+in bytes per second, and the time per drafted token in seconds. `first_size` is the index of its
+first chunk in the plans' `sizes`.
 """
 
 Round = rows("Round", drafted="i8", sent="i8", gained="i8", up_to="f8", hit="f8")
-"""Numbers of tokens in a round of decoding, the cumulative probability of the round, and the
-probability that parallel drafting has begun the next round.
+"""One possible outcome of a round of decoding.
+
+The fields are the numbers of tokens drafted, sent and gained, the cumulative probability of the
+outcome, and the probability that parallel drafting has already begun the next round.
 """
 
 SMOOTHING = 0.8
-"""Weight alpha of the past in Eq. 1."""
+"""Weight alpha of past batches in the moving average of Eq. 1."""
 
 Cloud = record("Cloud", tokens="f8[::1]", seconds="f8[::1]", background="f8", stages="i8")
-"""The knots of g, the constant part of mu, and the number of stages P."""
+"""The cloud: the breakpoints of the piecewise linear function g, the constant part of mu, and the
+number of stages P.
+"""
 
 Edge = record(
     "Edge",
@@ -67,8 +75,11 @@ Serving = record(
     parallel_cost="f8",  # duration of a parallel drafting step relative to a drafting step
 )
 Reached = rows("Reached", first="f8", last="f8", chunks="i8", rounds="i8", hidden="i8")
-"""Progress of a request: times of the first and the last token, counted from the arrival, or NaN if
-not reached; numbers of chunks, rounds, and drafting steps hidden by parallel drafting.
+"""Progress of a request, as reported in the results.
+
+`first` and `last` are the times of the first and the last token in seconds, counted from the
+arrival, or NaN if not reached. The other fields are the numbers of chunks and rounds, and the
+number of drafting steps hidden by parallel drafting.
 """
 
 Progress = rows(
@@ -84,11 +95,13 @@ Progress = rows(
     tokens="i8",
     outcome="i8",
 )
-"""State of a request: the times at which its device and its uplink are free and at which its last
-download has ended, and the chunk size of Eq. 3. Further fields are the index and the size of the
-chunk on the uplink, and the numbers of prompt tokens that have arrived in the cloud and that the
-cloud has computed. The last fields are the number of tokens in the response and the index of the
-current round.
+"""Internal state of a request.
+
+`device_free` and `link_free` are the times at which its device and its uplink become free, `down`
+is the end of its last download, and `every` is the chunk size of Eq. 3. `chunk` and `sent` are the
+index and the size of the chunk on the uplink. `uploaded` and `computed` are the numbers of prompt
+tokens that have arrived in the cloud and that the cloud has computed. `tokens` is the number of
+response tokens so far, and `outcome` the index of the current round's outcome.
 """
 
 Batch = rows("Batch", start="f8", prompt_tokens="i8", round_tokens="i8", seconds="f8")
@@ -103,16 +116,19 @@ Ended = record(
     background="f8",
     seconds="f8",
 )
-"""Numbers of events, of batches and of counted batches. Further fields are the sums, over the
-counted batches, of their times on a stage, the squares of these times, their tokens, and mu in Eq.
-1. The last field is the time until the last counted batch, in seconds.
+"""Totals of a simulation.
+
+The fields are the numbers of events, of batches and of counted batches. They also include sums over
+the counted batches: of the stage times, their squares, the numbers of tokens, and mu in Eq. 1. The
+last field is the start of the last counted batch, in seconds after the first counted arrival.
 """
 
 
 @helper
 def _delay(tokens, seconds, m):
-    """Return g(m), a piecewise linear function that is constant to the left of its knots and keeps
-    the last slope to their right.
+    """Return g(m), a piecewise linear function.
+
+    It is constant to the left of its breakpoints, and keeps the last slope to their right.
     """
     if m <= tokens[0]:
         return seconds[0]
@@ -131,8 +147,9 @@ def _delay(tokens, seconds, m):
 def balanced_chunk(tokens, seconds, mu, seconds_per_token, stages):
     """Return the smallest positive root X of X seconds_per_token = (g(mu) + g(mu + X))/P (Eq. 3).
 
-    Return infinity if there is no root. The left side starts below the right side, or equal to the
-    right side if g(mu) is 0; the search ends at the first knot of g at which the order is reversed.
+    Return infinity if there is no root. At X = 0, the left side is below the right side, or equal
+    to it if g(mu) is 0. The search ends at the first breakpoint of g at which the order is
+    reversed.
     """
     here = _delay(tokens, seconds, mu)
     x0 = 0.0
@@ -152,9 +169,7 @@ def balanced_chunk(tokens, seconds, mu, seconds_per_token, stages):
 
 @helper
 def _chunk_size(serving, request, c, left, every):
-    """Return the number of tokens in a prompt's next message, which has index c, if `left` tokens
-    remain.
-    """
+    """Return the number of tokens in the chunk with index c, given `left` remaining tokens."""
     if serving.mode == PLANNED:
         return serving.sizes[request.first_size + c]
     return min(every, left)
@@ -162,8 +177,9 @@ def _chunk_size(serving, request, c, left, every):
 
 @helper
 def _upload(edge, request, one, x):
-    """Send a chunk of x tokens once the device and the link are free, and return the time at which
-    the chunk arrives in the cloud.
+    """Send a chunk of x tokens, and return the time at which it arrives in the cloud.
+
+    The chunk is sent as soon as the device and the uplink are free.
     """
     one.device_free += edge.local_overhead_seconds + edge.local_seconds_per_token * x
     one.link_free = (
@@ -178,12 +194,12 @@ def _upload(edge, request, one, x):
     "Ended(u8, i8, i8, Request[::1], Cloud, Edge, Serving, Progress[::1], Reached[::1], Batch[::1])"
 )
 def play(key, first_counted, last_counted, requests, cloud, edge, serving, progress, reached, log):
-    """Simulate until the counted requests, in order of arrival, are complete.
+    """Simulate requests until all counted requests are complete.
 
     An event is an arrival of a request, of a chunk or of a round in the cloud, or the start of a
     batch. A batch is counted if it starts between the arrivals of the first and the last counted
-    request. ``progress`` (R,) is work space filled with zeros. The function fills ``reached`` (R,)
-    and, up to its length, the ``log`` of batches.
+    request. ``progress`` is work space with shape (R,) that must be filled with zeros. The function
+    fills ``reached``, with shape (R,), and the ``log`` of batches, up to the length of the log.
     """
     n = len(requests)
     since_first, until_last = requests[first_counted].arrival, requests[last_counted - 1].arrival

@@ -1,3 +1,4 @@
-"""Compiled code for serving latency (paper 1): stage times, the closed-form latency of plans,
-shortest paths, bounds, and searches.
+"""Compiled kernels of the methods for `serving-latency` problems (paper 1).
+
+They compute stage times, the latency of plans, shortest paths and bounds, and they run searches.
 """

@@ -1,11 +1,13 @@
-"""Algorithm 1 (paper 1): the dynamic program over contiguous batches, with labels stored as
-functions of the step.
+"""Algorithm 1 of paper 1, a dynamic program over contiguous batches whose labels are functions of
+the decoding step.
 
-A function of the step n is stored as segments over n = 2..N, which are rows of an array with the
-columns below; the prefill step n = 1 is separate. Stage times are such functions: they are affine
-for runtimes with one piece, and convex and piecewise linear for several pieces. Completion times
-are convex and piecewise linear as well, so the cost of sums over n does not depend on N. A label
-holds the completion times of a prefix of the tasks.
+A label holds the completion times for a prefix of the tasks, as functions of the step n. Each
+function is piecewise linear and is stored as segments over n = 2..N. A segment is a row of an
+array, with the columns below. The prefill step n = 1 is stored separately.
+
+Stage times are affine in n if runtimes have one linear piece, and convex and piecewise linear if
+they have several pieces. Completion times are also convex and piecewise linear, so the cost of
+computing sums over n does not depend on N.
 """
 
 from specopt.solvers.kernels.kernel import helper, inlined, kernel
@@ -33,7 +35,9 @@ BEST, DRAFTED, DRAFT_READY, VERIFY_READY = range(4)
 
 @helper
 def stage_segments(data, b, k, N, segments):
-    """Write the segments of a batch's stage times, and return their number."""
+    """Compute the stage times of a batch as linear segments. Write them to `segments`, and return
+    their number.
+    """
     count = 0
     n = 2
     while n <= N:
@@ -52,28 +56,34 @@ def stage_segments(data, b, k, N, segments):
 
 @inlined
 def at_step(segments, x, stage, n):
-    """Return the value of a stage (`DRAFT_AT` or `VERIFY_AT`) in a segment at step n."""
+    """Return the value at step n of the function stored in segment x of `segments`.
+
+    `stage` selects the draft stage (`DRAFT_AT`) or the verify stage (`VERIFY_AT`).
+    """
     return segments[x, stage] + segments[x, stage + 1] * (n - segments[x, FROM])
 
 
 @inlined
 def first_after(segments, x, end, n):
-    """Return the first step of the segment after x, at most n.
+    """Return the first step of the segment that follows segment x, but at most n.
 
-    The segments of the function end at `end`.
+    The segments of the function are in the rows before `end`. If x is the last segment, return n.
     """
     return min(n, int(segments[x + 1, FROM])) if x + 1 < end else n
 
 
 @inlined
 def moved_on(segments, x, end, n):
-    """Return the segment that applies from step n on, which is x or the next segment."""
+    """Return the index of the segment that applies at step n, which is either x or x + 1.
+
+    The segments of the function are in the rows before `end`.
+    """
     return x + 1 if x + 1 < end and segments[x + 1, FROM] == n else x
 
 
 @helper
 def sum_of_max(a, sa, c, sc, m):
-    """Return the sum over k = 0..m-1 of max(a + sa k, c + sc k)."""
+    """Return the sum over k = 0..m-1 of max(a + sa k, c + sc k), in closed form."""
     if a < c or (a == c and sa < sc):
         a, sa, c, sc = c, sc, a, sa
     end = a + sa * (m - 1)
@@ -85,8 +95,11 @@ def sum_of_max(a, sa, c, sc, m):
 
 @helper
 def sum_of_waits(pool, x, end, stages, count, N):
-    """Return the sum over n = 2..N of max(Y0 + T^d, Y1), given a label and a new batch's draft
-    times.
+    """Return the sum over n = 2..N of max(Y0 + T^d, Y1), the time at which a new batch can be
+    verified in step n.
+
+    Y0 and Y1 are the completion times of the two stages in a label, and T^d is the draft time of
+    the new batch.
     """
     z = 0
     n = 2
@@ -107,8 +120,8 @@ def sum_of_waits(pool, x, end, stages, count, N):
 
 @helper
 def push(pool, first, at, n, drafted, draft_slope, done, slope):
-    """Add a segment at `at`, unless the segment only continues the previous one; return the new
-    end.
+    """Append a segment in row `at`, unless it merely continues the previous segment. Return the row
+    after the last segment.
     """
     if at > first:
         k = at - 1
@@ -124,9 +137,11 @@ def push(pool, first, at, n, drafted, draft_slope, done, slope):
 
 @helper
 def append(pool, x, end, first, stages, count, N):
-    """Store a label (Eq. 31-32) in rows from `first` on, and return the end of the label.
+    """Compute the label of a prefix that is extended by one batch (Eq. 31-32).
 
-    The label is computed from the label of a shorter prefix and the stage times of a batch.
+    The inputs are the label of the shorter prefix, in rows `x` to `end` - 1 of the pool, and the
+    stage times of the batch. Store the new label in rows from `first` onwards, and return the row
+    after its last segment.
     """
     at = first
     z = 0
@@ -159,9 +174,11 @@ def append(pool, x, end, first, stages, count, N):
 def algorithm_1_rows(row, stop, data, stages, start, prefix, begins, pool):
     """Run rows i = row..stop-1 of Algorithm 1, and return the first row that was not run.
 
-    The function returns early if the pool is full. A last batch of the tasks j..i-1 is examined
-    closely only if sum_n T^v + max(sum_n Y[j,n,1], sum_n (Y[j,n,0] + T^d)) is at most the total for
-    the previous row's last batch, extended by one task. The check costs a few operations.
+    The function returns early if the pool is full. The function compares all batches j..i-1 that
+    may come last. A batch is evaluated only if a lower bound on the resulting total does not exceed
+    a reference value, which is the total for the previous row's last batch extended by one task.
+    The lower bound, sum_n T^v + max(sum_n Y[j,n,1], sum_n (Y[j,n,0] + T^d)), takes only a few
+    operations.
 
     The work space `stages` has room for the segments of a batch's stage times (at least 1 + (l + 1)
     (P - 1)). The arrays `start`, `prefix`, `begins` and `pool` are modified in place. start[i] is

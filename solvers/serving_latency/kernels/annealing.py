@@ -1,4 +1,4 @@
-"""Local search over plans, by simulated annealing over the batches and their order."""
+"""Simulated annealing over the batches of a plan and their pipeline order."""
 
 import numpy as np
 
@@ -40,7 +40,7 @@ HEAD, AFTER, BEFORE, TARGET, MOVED, OLD_ORDER = range(6)  # rows of the annealer
 
 @helper
 def link(lists, k, a):
-    """Insert task k at the front of batch a's list."""
+    """Insert task k at the front of the linked list of batch a's tasks."""
     first = lists[HEAD, a]
     lists[AFTER, k] = first
     lists[BEFORE, k] = -1
@@ -51,7 +51,7 @@ def link(lists, k, a):
 
 @helper
 def unlink(lists, k, a):
-    """Remove task k from batch a's list."""
+    """Remove task k from the linked list of batch a's tasks."""
     before, after = lists[BEFORE, k], lists[AFTER, k]
     if before >= 0:
         lists[AFTER, before] = after
@@ -63,7 +63,7 @@ def unlink(lists, k, a):
 
 @helper
 def shift(order, p, q):
-    """Move the entry at position p to position q."""
+    """Move the entry at position p of an array to position q, and shift the entries in between."""
     s = order[p]
     step = 1 if q > p else -1
     while p != q:
@@ -74,10 +74,10 @@ def shift(order, p, q):
 
 @helper
 def collect(data, ranks, batches, lists, weight, limit, sign, strict, a, c, count):
-    """Add the tasks of batch a on one side of a threshold to the moved tasks, and return the number
-    of moved tasks.
+    """Append the tasks of batch a that lie on one side of a threshold to the list of tasks to move.
+    Return the new length of that list.
 
-    If weight < 0, add all tasks that batch c can accept without becoming longer.
+    If weight < 0, append all tasks that batch c can accept without becoming longer.
     """
     k = lists[HEAD, a]
     while k >= 0:
@@ -95,7 +95,9 @@ def collect(data, ranks, batches, lists, weight, limit, sign, strict, a, c, coun
 
 @helper
 def rebuild(data, batches, lists, a, c):
-    """Rebuild batches a and c from their tasks' target batches."""
+    """Recompute the data of batches a and c from the batch that `lists[TARGET]` assigns to each
+    task.
+    """
     clear(batches, a)
     clear(batches, c)
     for s in (a, c):
@@ -107,7 +109,7 @@ def rebuild(data, batches, lists, a, c):
 
 @helper
 def keeps_memory(data, batches, m):
-    """Return whether a batch fits in memory or is empty."""
+    """Return whether batch m satisfies the memory limits. An empty batch always does."""
     size = batches[m, SIZE]
     return size == 0.0 or fits(
         data, size, data.task[int(batches[m, TOP]), INPUT] + batches[m, LONGEST]
@@ -116,10 +118,11 @@ def keeps_memory(data, batches, m):
 
 @helper
 def draw_move(data, ranks, batches, lists, slot, order, M, stream):
-    """Draw a random move.
+    """Draw a random move of the annealer.
 
-    Return the kind of move, its batches a and c, the number of tasks to move (-1 if the move is not
-    allowed), and the place of a new batch.
+    Return a tuple (kind, a, c, count, place). The first three entries are the kind of move and its
+    two batches. `count` is the number of tasks to move, or -1 if the move is not allowed. `place`
+    is the pipeline position of a new batch, or -1 if there is none.
     """
     kind = draw_below(stream, 0, 100)
     if kind >= SPLIT and (not overlaps(data) or M == 1):
@@ -179,7 +182,7 @@ def draw_move(data, ranks, batches, lists, slot, order, M, stream):
 
 @helper
 def put_back(batches, lists, slot, a, c, count):
-    """Undo the changes of `regroup` to batches a and c."""
+    """Undo a move: restore batches a and c to their state before `regroup`."""
     batches[a] = batches[len(slot)]
     batches[c] = batches[len(slot) + 1]
     for t in range(count):
@@ -189,9 +192,10 @@ def put_back(batches, lists, slot, a, c, count):
 
 @helper
 def regroup(data, batches, lists, slot, order, M, a, c, count, place):
-    """Move the tasks between batches a and c.
+    """Move the selected tasks between batches a and c.
 
-    Return the new number of batches, or 0 if one of the two batches does not fit in memory.
+    Return the new number of batches. If one of the two batches does not fit in memory, undo the
+    move and return 0.
     """
     for t in range(count):
         k = lists[MOVED, t]
@@ -226,12 +230,13 @@ def regroup(data, batches, lists, slot, order, M, a, c, count, place):
     "void(i8, i8, i8, Data, i8[::1], f8, i8[:, ::1], i8[::1], f8[::1], u8[::1])",
 )
 def improve_batches(first, stop, tries, data, ranks, heat, plan, counts, seconds, stream):
-    """Run the attempts first..stop-1 of `tries` of simulated annealing over batches and their
+    """Run the attempts first..stop-1, out of `tries`, of simulated annealing over batches and their
     order.
 
-    Thresholds apply to the input length, the output length or a mixture of their ranks. The arrays
-    `plan` (with rows as in `SLOT`), `counts` (numbers of batches) and `seconds` (T_inf) are
-    modified in place, each for the current plan and the best plan.
+    In moves that select tasks by a threshold, the threshold applies to the input length, the output
+    length or a mixture of their ranks. The arrays `plan` (with rows as in `SLOT`), `counts`
+    (numbers of batches) and `seconds` (inference times T_inf) are modified in place. Each of them
+    contains entries for the current plan and for the best plan.
     """
     slot, order, best_slot, best_order = plan[SLOT], plan[ORDER], plan[BEST_SLOT], plan[BEST_ORDER]
     K = len(slot)

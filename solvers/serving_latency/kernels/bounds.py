@@ -1,21 +1,22 @@
-"""Lagrangian bounds over pipeline positions, and an enumeration, for exact pipelined batching
-(paper 1, problem (24)).
+"""Lagrangian bounds over pipeline positions and an enumeration of plans, for solving pipelined
+batching to optimality (paper 1, problem (24)).
 
 With the batches in pipeline order m = 1..M, the makespan of a step is a maximum over critical
 batches (Eq. 20): C_n = max_q Phi_q(n), Phi_q(n) = sum_{m <= q} T^d_{n,m} + sum_{m >= q} T^v_{n,m}.
-Steps are grouped into scenarios s (the prefill step, and ranges of decoding steps); d[s] and v[s]
-are stage times summed over a scenario's steps. Any weights pi[s, q] >= 0 with sum_q pi[s, q] = 1
-yield the lower bound sum_s sum_q pi[s, q] Phi_q[s], which is additive over batches. A batch in
-position p costs sum_s (sum_{q >= p} pi[s, q]) d[s] + (sum_{q <= p} pi[s, q]) v[s]. The minimum over
-contiguous partitions *and* orders is a shortest path over (prefix, occupied positions).
+Steps are grouped into scenarios s: the first scenario is the prefill step, and the others are
+ranges of decoding steps. d[s] and v[s] are stage times summed over a scenario's steps. Any weights
+pi[s, q] >= 0 with sum_q pi[s, q] = 1 yield the lower bound sum_s sum_q pi[s, q] Phi_q[s], which is
+additive over batches. A batch in position p costs sum_s (sum_{q >= p} pi[s, q]) d[s] + (sum_{q <=
+p} pi[s, q]) v[s]. The minimum over contiguous partitions *and* orders is a shortest path over
+(prefix, occupied positions).
 
-A block is (e, b): the b tasks that end at sorted position e (1-based). The costs of blocks form a
-table [., b, e]. For one-piece runtimes, costs are affine in b; then `linear` is true, and the table
-is [., RATE or FIXED, e]. M positions are special: the first `front` and the last M - front. Between
-the special positions lies a *pool*, where pi is zero, with a fixed number of blocks, or with any
-number of blocks if `more`. A state of the path counts the blocks in the pool and stores the
-occupied special positions in the M low bits. A block at position p, where p = M means the pool,
-adds 2^p to the state.
+A block (e, b) consists of the b tasks that end at sorted position e (1-based). The costs of blocks
+form a table [., b, e]. If runtimes have one linear piece, costs are affine in b. In this case,
+`linear` is true, and the table is [., RATE or FIXED, e]. M positions are special: the first `front`
+and the last M - front. Between the special positions lies a *pool* of positions, where pi is zero.
+The pool has a fixed number of blocks or, if `more` is true, any number of blocks. A state of the
+path counts the blocks in the pool and stores the occupied special positions in the M low bits. A
+block at position p, where p = M means the pool, adds 2^p to the state.
 """
 
 from specopt.solvers.kernels.kernel import helper, inlined, kernel, record
@@ -50,10 +51,11 @@ Paths = record(  # a depth-first search over paths
     steps=lambda data, width, starts, *_: 5 * sum(width) * len(starts) * data.runtimes.shape[1],
 )
 def scenario_tables(data, width, starts, d, v):
-    """Fill d[s, b, e] and v[s, b, e], the stage times of blocks (e, b) summed over scenario s.
+    """Compute the draft times d[s, b, e] and the verify times v[s, b, e] of blocks (e, b), summed
+    over scenario s.
 
-    Scenario s covers the steps starts[s]..starts[s+1]-1; the first scenario is the prefill step
-    alone. Only blocks of at most width[e] tasks are filled.
+    Scenario s covers the steps starts[s]..starts[s+1]-1, and the first scenario is the prefill step
+    alone. Only entries for blocks of at most width[e] tasks are computed.
     """
     for e in range(1, len(width)):
         for size in range(1, width[e] + 1):
@@ -64,13 +66,17 @@ def scenario_tables(data, width, starts, d, v):
 
 @helper
 def cost(linear, table, s, e, b):
-    """Return the cost of block (e, b) in layer s of a table."""
+    """Return the cost of block (e, b), which consists of the b tasks up to task e, in layer s of a
+    table of block costs.
+    """
     return b * table[s, RATE, e] + table[s, FIXED, e] if linear else table[s, b, e]
 
 
 @inlined
 def placed(state, p, M, places):
-    """Return the state after a block at position p, or -1 if no block can be placed there."""
+    """Return the state that results when a block is assigned to position p, or -1 if the position
+    is not available.
+    """
     if p < M:
         return -1 if state >> p & 1 else state + (1 << p)
     if state >> M == places.pool:
@@ -83,10 +89,10 @@ def placed(state, p, M, places):
     steps=lambda costs, front, pi, table, value: len(pi) * table.size,
 )
 def compose(costs, front, pi, table, value):
-    """Fill in the block costs by position, computed from the weights; the costs in the pool come
-    after those at the special positions.
+    """Compute block costs by position from the weights pi, and write them to `table`.
 
-    `value` is initialised for `shortest_paths`.
+    The costs in the pool come after the costs at the special positions. `value` is initialised for
+    `shortest_paths`.
     """
     _, d, v, width = costs
     value[:] = INFINITY
@@ -109,13 +115,15 @@ def compose(costs, front, pi, table, value):
 
 @kernel("void(Costs, i8[::1], i8, Places, f8[:, :, ::1], f8[:, ::1], i8[::1])")
 def shortest_paths(costs, last, least, places, table, value, states):
-    """Fill value[state, i], the minimum cost from prefix i to the end if the positions of `state`
-    are occupied.
+    """Compute value[state, i], the minimum cost of all tasks after prefix i if the positions in
+    `state` are already occupied.
 
-    The cost is O(K B 2^M M pool). States are processed in the given order. Each state depends only
-    on states with one more position, which precede it; the innermost loop runs over independent
-    prefixes. `follow` reconstructs the choices. `last[b]` is the last end at which a block of b
-    tasks fits; blocks contain at least `least` tasks, 0 or 1.
+    The cost is O(K B 2^M M pool). The states in `states` are processed in order. Each of them
+    depends only on states with one more occupied position, which must already be complete. The
+    innermost loop runs over independent prefixes.
+
+    `last[b]` is the last end at which a block of b tasks fits in memory. Blocks contain at least
+    `least` tasks, which is 0 or 1. `follow` reconstructs the path from the values.
     """
     linear, width = costs.linear, costs.width
     K, M = len(width) - 1, len(table) - 1
@@ -152,8 +160,8 @@ def shortest_paths(costs, last, least, places, table, value, states):
 
 @helper
 def follow(costs, least, places, table, value, i, state, path, count):
-    """Write the shortest path from a prefix and a state, after `count` blocks, and return the total
-    number of blocks.
+    """Reconstruct the shortest path from prefix i and a state, and append its blocks to the first
+    `count` blocks of `path`. Return the total number of blocks.
     """
     K, M = len(costs.width) - 1, len(table) - 1
     while i < K or state < len(value) - 1:
@@ -180,7 +188,9 @@ def follow(costs, least, places, table, value, i, state, path, count):
 
 @helper
 def critical_sums(costs, front, count, path, phi):
-    """Fill phi[s, q] with Phi_q in scenario s, for a path and every special position q."""
+    """Compute phi[s, q], the sum Phi_q of stage times in scenario s when the block at position q is
+    critical, for the blocks of a path and every special position q.
+    """
     linear, d, v, _ = costs
     S, M = phi.shape
     for s in range(S):
@@ -206,13 +216,13 @@ def critical_sums(costs, front, count, path, phi):
 
 @kernel("f8(Costs, i8, Places, f8[:, :, ::1], f8[:, ::1], i8[:, ::1], i8[::1], f8[:, ::1])")
 def lagrangian(costs, least, places, table, value, path, blocks, phi):
-    """Return the Lagrangian bound on all plans that begin like a path, or +inf if there are no such
-    plans.
+    """Return the Lagrangian bound on all plans that begin with the blocks in `path`, or +inf if
+    there are no such plans.
 
     The bound uses `table` (costs by position, for given weights pi) and `value`. The arguments
     `path` (in sorted order), `blocks` (the number of blocks) and `phi` are modified in place.
-    Initially, `path` and `blocks` describe the beginning of the plans; `phi` becomes the gradient
-    Phi_q[s], with shape (S, M).
+    Initially, `path` and `blocks` describe the beginning of the plans. On return, they describe a
+    complete path, and `phi` contains the gradient Phi_q[s], with shape (S, M).
     """
     i = state = 0
     spent = 0.0
@@ -228,13 +238,14 @@ def lagrangian(costs, least, places, table, value, path, blocks, phi):
 
 @kernel("void(i8, Costs, Places, f8[:, :, :, ::1], f8[:, :, ::1], f8, Paths)")
 def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
-    """Continue a depth-first search over all ways to cut the tasks and to place the blocks.
+    """Continue a depth-first search over all partitions of the tasks into blocks and all
+    assignments of blocks to positions.
 
-    The search follows partial plans whose bounds stay below `upper`. The bounds are those of
+    The search extends only partial plans whose bounds are below `upper`. The bounds are those of
     `lagrangian` at J weights, computed from `tables` and `values`. A complete path is written to
     `paths.leaves` if sum_s max_q Phi_q[s], over the special positions q, is below `upper`. The
-    search is over when its level is below the minimum level. The kernel stops when `paths.leaves`
-    is full, or after `nodes_allowed` nodes.
+    search has finished when its level is below the minimum level. The kernel also returns when
+    `paths.leaves` is full or after `nodes_allowed` nodes.
     """
     linear, width = costs.linear, costs.width
     stack, spent, closed, state, leaves, blocks, phi = paths
@@ -289,12 +300,14 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
 
 @kernel("void(Costs, f8[::1], f8[:, :, ::1], f8[::1])")
 def ends_bound(costs, first_weight, value, bounds):
-    """Raise bounds[M], for M = 1..cap, with weights on the first and the last position only.
+    """Raise the lower bounds on the inference time T_inf for each number M = 1..cap of batches,
+    using weights on the first and the last position only.
 
-    bounds[cap] covers all larger numbers of batches as well. first_weight[s] applies to "first
-    draft + all verify", and the remaining weight to "all draft + last verify". All bounds result
-    from one shortest path over (prefix, first and last taken, blocks so far), with `value` of shape
-    (K + 1, 4, cap + 1); numbers of blocks above cap count as cap. Blocks contain at least one task.
+    The array `bounds` is modified in place, and bounds[cap] also covers all larger numbers of
+    batches. first_weight[s] applies to "first draft + all verify", and the remaining weight applies
+    to "all draft + last verify". All bounds result from one shortest path over (prefix, first and
+    last taken, blocks so far), with `value` of shape (K + 1, 4, cap + 1). Numbers of blocks above
+    cap are treated as cap. Blocks contain at least one task.
     """
     linear, d, v, width = costs
     K = len(width) - 1

@@ -1,5 +1,7 @@
-"""Batches as columns of a linear program for known output lengths: the batches' stage times, and
-the batch with the best reduced cost at dual prices.
+"""Pricing of batches, which are the columns of a linear program for known output lengths.
+
+The kernels compute the stage times of batches and find the batch with the lowest reduced cost at
+dual prices.
 """
 
 import numpy as np
@@ -30,13 +32,16 @@ EITHER, BOTH = range(2)  # gain of the better role per step, and additional gain
 Classes = record(
     "Classes", ends="i8[::1]", inputs="i8[:, ::1]", outputs="i8[:, ::1]", by_output="i8[::1]"
 )
-"""Ends of the ranges of steps, and classes of inputs and of outputs, with rows as in `LEAST`. The
-classes partition the tasks by sorted position and by place in `by_output`.
+"""Record with the ends of the ranges of steps, the classes of similar input lengths, the classes of
+similar output lengths, and the order of the tasks by output length.
+
+The rows of a class array are as in `LEAST`. The input classes partition the sorted positions of the
+tasks, and the output classes partition `by_output`.
 """
 
 Prices = record("Prices", dear="i8[::1]", task="f8[::1]", roles="f8[:, ::1]", noticeable="f8")
-"""Tasks in order of decreasing price, the price of every task, the prices of the roles by range,
-and the magnitude of rounding errors.
+"""Record with dual prices: tasks in order of decreasing price, the price of every task, the prices
+of the roles in every range, and the magnitude of rounding errors.
 """
 
 
@@ -44,11 +49,11 @@ and the magnitude of rounding errors.
     "void(Data, i8[::1], i8[::1], i8[::1], i8[::1], f8[:, :, ::1])",
 )
 def batch_stages(data, sizes, tops, last, ends, out):
-    """Fill out[m] with T^d, T^v, and T^d and T^v at the first step, for each batch m and range of
-    steps.
+    """Compute the stage times of each batch m in each range r of steps, and write them to out[m].
 
-    Range r contains the steps ends[r]+1..ends[r+1]; batch m takes part up to step last[m]. The
-    first two entries are sums over the range.
+    The first two rows of out[m] contain the draft times T^d and the verify times T^v, summed over
+    each range. The other two rows contain T^d and T^v at the first step of each range. Range r
+    contains the steps ends[r]+1..ends[r+1], and batch m takes part up to step last[m].
     """
     for m in range(len(sizes)):
         b, k = float(sizes[m]), tops[m]
@@ -62,9 +67,10 @@ def batch_stages(data, sizes, tops, last, ends, out):
 
 @helper
 def weighted_cost(data, b, top, n, count, weight):
-    """Return weight T^d + (1 - weight) T^v for a batch over a range of steps.
+    """Return weight T^d + (1 - weight) T^v for a batch, summed over a range of steps. T^d and T^v
+    are the draft time and the verify time.
 
-    Without overlap, return T^d + T^v.
+    Without overlap, return the sum of T^d + T^v.
     """
     d, v = range_stages(data, b, top, n, count)
     return weight * d + (1.0 - weight) * v if overlaps(data) else d + v
@@ -72,7 +78,7 @@ def weighted_cost(data, b, top, n, count, weight):
 
 @helper
 def role_gain(ends, gain, size, r, most, alone):
-    """Return a batch's gain from its roles in range r.
+    """Return how much a batch earns from its roles as the first or the last batch in range r.
 
     The batch takes part up to step `most` and is alone after step `alone`.
     """
@@ -83,8 +89,8 @@ def role_gain(ends, gain, size, r, most, alone):
 
 @helper
 def gains_alone(ends, gain, size, most):
-    """Return whether a batch that takes part up to step `most` gains from being alone at some
-    step.
+    """Return whether a batch that takes part up to step `most` would earn more at some step if it
+    were alone there.
     """
     found = False
     for r in range(len(ends) - 1):
@@ -94,7 +100,7 @@ def gains_alone(ends, gain, size, most):
 
 @helper
 def fill_base(data, ends, roles, top, size, alone, base, gain):
-    """Fill one row of `base` and of `gain`; see `price_batches`."""
+    """Fill the rows of `base` and `gain` for one batch size, as described in `price_batches`."""
     b = float(size)
     base[size, 0] = 0.0
     for r in range(len(ends) - 1):
@@ -115,24 +121,28 @@ def fill_base(data, ends, roles, top, size, alone, base, gain):
 
 @kernel("i8(i8, i8, Data, Classes, Prices, f8[::1], i8[:, ::1])")
 def price_batches(start, stop, data, classes, prices, worst, found):
-    """For each class start..stop-1 of longest inputs, find the batch with the smallest reduced
-    cost.
+    """For each input class start..stop-1, find the batch with the lowest reduced cost whose longest
+    input is in that class.
 
-    Return the number of batches with reduced cost below -noticeable.
+    Return the number of batches found with a reduced cost below -noticeable. T^d and T^v denote the
+    draft time and the verify time.
 
-    Range r contains the steps ends[r]+1..ends[r+1]. A batch costs as much as a batch with the
-    shortest lengths of its classes over its steps, weight[r] T^d + (1 - weight[r]) T^v (without
-    overlap: T^d + T^v), minus the prices of its tasks. It also earns first_price[r] - (1 -
-    weight[r]) T^d or last_price[r] - weight[r] T^v per step if that is positive, with the stage
-    times of the range's first step. The batch earns one of these two amounts over as many steps as
-    its class of outputs allows. It earns both amounts at steps that no more tasks reach than the
-    batch contains, because the batch may be alone at those steps.
+    Range r contains the steps ends[r]+1..ends[r+1]. The cost of a batch is the sum of weight[r] T^d
+    + (1 - weight[r]) T^v over its steps or, without overlap, the sum of T^d + T^v. The stage times
+    are those of a batch with the shortest lengths of the classes. The reduced cost is this cost
+    minus the prices of the batch's tasks and its earnings as the first or the last batch. As the
+    first batch, it earns first_price[r] - (1 - weight[r]) T^d per step. As the last batch, it earns
+    last_price[r] - weight[r] T^v per step. Negative amounts are replaced by zero, and the stage
+    times are those of the range's first step. The batch earns the larger amount at all steps that
+    its output class allows. If a step is reached by no more tasks than the batch contains, the
+    batch may be alone at that step and earns both amounts.
 
-    A batch contains the most expensive tasks that exceed neither class. Stage times are convex in
-    the size, so a task is not added if its price is below the cost of adding a second task, except
-    in order to be alone. The arrays `worst` and `found` are modified in place. `worst` contains the
-    minimum reduced cost per task, and the minimum ratio of a batch's cost to the price of its
-    tasks, at most 1. Rows of `found` contain the batches with reduced costs below -noticeable.
+    A batch contains the highest-priced tasks that exceed neither class. Stage times are convex in
+    the size, so a task whose price is below the cost of adding a second task is not added, unless
+    the batch earns more by being alone. The arrays `worst` and `found` are modified in place.
+    `worst` contains the minimum reduced cost per task, and the minimum ratio of a batch's cost to
+    the price of its tasks, at most 1. Rows of `found` contain the batches with reduced costs below
+    -noticeable.
     """
     ends, inputs, outputs, by_output = classes
     price, roles = prices.task, prices.roles

@@ -1,4 +1,4 @@
-"""Brute force over every ordered partition of the tasks into subsets."""
+"""A brute-force search over every ordered partition of the tasks into subsets."""
 
 import numpy as np
 
@@ -8,10 +8,12 @@ from specopt.solvers.serving_latency.kernels.step import served
 
 @kernel("f8(i8, b1, f8[:, ::1], f8[:, ::1], b1[::1], f8, i8[::1])")
 def enumerate_after(first, overlap, draft, verify, allowed, best, order):
-    """Try every ordered partition of the tasks whose first batch is the mask `first`.
+    """Try every ordered partition of the tasks whose first batch is encoded by the bit mask
+    `first`.
 
-    Return the minimum T_inf, or `best` if no partition has a lower T_inf. If a partition has a
-    lower T_inf, the masks of the best partition are written to `order` (0 after the last mask).
+    Return the minimum inference time T_inf, or `best` if no partition has a lower T_inf. If some
+    partition has a lower T_inf, the masks of the best partition are written to `order`, followed by
+    zeros.
     """
     if not allowed[first]:
         return best

@@ -1,11 +1,13 @@
-"""Enumeration of the orders of blocks, with bounds from Johnson's order.
+"""An enumeration of the pipeline orders of blocks, pruned by bounds from Johnson's rule.
 
-In each scenario alone, the two stages are a flow shop with two machines, for which Johnson's order
-is optimal. The blocks that draft faster than they verify come first, shortest draft first. The
-other blocks follow, longest verification first. Every order of the blocks takes at least the sum of
-the scenarios' makespans in Johnson's order. The same holds for the remaining blocks of a partial
-order, starting at the times when the stages become free, and if some blocks have fixed places.
-Blocks are ordered by rank[m]; Johnson's order applies to blocks with equal ranks.
+Within one scenario, the two stages form a two-machine flow shop, for which Johnson's rule yields an
+optimal order. The blocks that draft faster than they verify come first, shortest draft first. The
+other blocks follow, longest verification first.
+
+For every order of the blocks, the inference time T_inf is at least the sum, over all scenarios, of
+the makespan in Johnson's order. A similar bound holds for the remaining blocks of a partial order,
+which start when the stages become free. Blocks are sorted by rank[m], and only blocks with equal
+ranks can be reordered.
 """
 
 from specopt.solvers.kernels.kernel import helper, kernel, record
@@ -14,7 +16,7 @@ from specopt.solvers.serving_latency.kernels.step import served
 
 @helper
 def remaining_seconds(times, M, order, s, left, drafted, done):
-    """Return the minimum makespan in scenario s over all orders of the remaining blocks.
+    """Return the minimum makespan, in scenario s, over all orders of the blocks that remain.
 
     The stages become free at the times `drafted` and `done`.
     """
@@ -39,12 +41,12 @@ Orders = record(  # a depth-first search over orders
 
 @kernel("i8(i8, f8, Orders, i8[:, ::1])")
 def enumerate_orders(nodes_allowed, upper, orders, leaves):
-    """Continue a depth-first search over the orders of blocks by rank, as long as their bound stays
-    below `upper`.
+    """Continue a depth-first search over the orders of blocks that respect their ranks. Partial
+    orders whose bound reaches `upper` are pruned.
 
-    The leaves (blocks by position) are written to `leaves`, and their number is returned; the
-    caller computes their exact latency. Initially, `orders.state` is zero and every block is left.
-    The search is over when orders.state[0] < 0.
+    Complete orders (blocks by position) are written to `leaves`, and their number is returned. The
+    caller computes their exact latency. Initially, `orders.state` must be zero, and all entries of
+    `orders.left` must be true. The search has finished when orders.state[0] < 0.
     """
     times, rank, order, left, stack, free, state = orders
     S, M = order.shape

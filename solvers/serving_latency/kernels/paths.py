@@ -1,8 +1,8 @@
-"""Shortest paths over contiguous batches in an order of the tasks, with costs that are additive
+"""Shortest paths over batches that are contiguous in some order of the tasks. Costs are additive
 over batches and steps.
 
-These paths yield the optimum of `exact` without overlap, bounds for conservative output lengths,
-and the initial plans of `length-aware`.
+The paths yield the optimum for mechanisms without overlap, bounds for conservative output lengths,
+and the initial plans of the method `length-aware`.
 """
 
 from specopt.solvers.kernels.kernel import helper, kernel
@@ -20,7 +20,9 @@ from specopt.solvers.serving_latency.kernels.stages import (
 
 @helper
 def weighted(data, b, k, steps, draft_weight, verify_weight):
-    """Return draft_weight sum_n T^d + verify_weight sum_n T^v for a batch over its steps."""
+    """Return the weighted sum of a batch's draft times T^d and verify times T^v over all of its
+    steps.
+    """
     draft, verify = all_stages(data, b, k, int(steps))
     return draft_weight * draft + verify_weight * verify
 
@@ -30,12 +32,14 @@ def weighted(data, b, k, steps, draft_weight, verify_weight):
     steps=lambda row, stop, data, *_: (stop - row) * stop * data.runtimes.shape[1],
 )
 def path_rows(row, stop, data, tasks, draft_weight, verify_weight, grid, best, start):
-    """Run rows of the shortest path over batches that are contiguous in the order `tasks`.
+    """Compute shortest paths to the prefixes of row..stop-1 tasks, over batches that are contiguous
+    in the order `tasks`.
 
-    The cost of a batch is the weighted sum of its stage times over all its steps. Sizes of at least
-    2^(grid + 1) are tried on a grid that widens with the size. The arrays `best` and `start` are
-    modified in place: best[i] is the minimum cost for the prefix of i tasks (+inf if no batches
-    fit), and start[i] is the first place of its last batch.
+    The cost of a batch is the weighted sum of its stage times over all of its steps. From size
+    2^(grid + 1) upwards, not every batch size is tried, and the distance between the sizes that are
+    tried grows with the size. The arrays `best` and `start` are modified in place. best[i] is the
+    minimum cost for the prefix of i tasks (+inf if no batches fit). start[i] is the index in
+    `tasks` at which the last batch of that prefix starts.
     """
     linear = is_linear(data)
     for i in range(row, stop):

@@ -1,8 +1,10 @@
-"""The latency of a plan in closed form, for all methods for serving latency.
+"""Closed-form computation of a plan's latency, shared by all methods for `serving-latency`
+problems.
 
-A batch takes part in the steps 1..max n_k over its tasks, and then leaves the pipeline. On every
-range of steps with the same active batches and the same runtime pieces, the makespan is an upper
-envelope of lines in n, and its sum has a closed form.
+A batch takes part in the steps 1..max n_k over its tasks, and then leaves the pipeline. Consider a
+range of steps in which the active batches and the linear pieces of their runtimes stay the same.
+The makespan of a step is then the upper envelope of lines in n, and its sum over the range has a
+closed form.
 """
 
 import numpy as np
@@ -31,7 +33,7 @@ BATCH_COLUMNS = 11
 
 @helper
 def fill(data, batches, m):
-    """Fill a batch's stage times from its size, longest input and steps."""
+    """Compute the stage times of batch m from its size, longest input and number of steps."""
     b, k = batches[m, SIZE], int(batches[m, TOP])
     if not overlaps(data):
         draft, verify = all_stages(data, b, k, int(batches[m, LAST]))
@@ -44,9 +46,9 @@ def fill(data, batches, m):
 
 @helper
 def decode_lines(data, batches, m, n, count):
-    """Fill a batch's stage times at step n >= 2 and their growth.
+    """Compute a batch's stage times at step n >= 2 and their growth per step.
 
-    Return the number of steps, at most `count`, for which these values hold.
+    Return the number of steps, at most `count`, for which this growth is valid.
     """
     b, k = batches[m, SIZE], int(batches[m, TOP])
     batches[m, D2], batches[m, DS], count = decode_line(data, DRAFT, b, k, n, count)
@@ -56,9 +58,9 @@ def decode_lines(data, batches, m, n, count):
 
 @helper
 def sum_of_envelope(lines, q, count):
-    """Return the sum over k = 0..count-1 of the maximum of the first q lines.
+    """Return the sum over k = 0..count-1 of the maximum of the first q lines at the point k.
 
-    The rows of `lines` are the value and the slope.
+    The rows of `lines` contain the value of each line at k = 0 and its slope.
     """
     total = 0.0
     k = 0
@@ -83,7 +85,7 @@ def sum_of_envelope(lines, q, count):
 
 @helper
 def prefill_seconds(batches, order, M):
-    """Return the makespan of step 1 (Eq. 20-21)."""
+    """Return the makespan of the prefill step, in seconds (Eq. 20-21)."""
     drafted = done = 0.0
     for m in range(M):
         drafted, done = served(True, drafted, done, batches[order[m], D1], batches[order[m], V1])
@@ -92,9 +94,9 @@ def prefill_seconds(batches, order, M):
 
 @helper
 def decode_seconds(data, batches, order, M, lines):
-    """Return the sum of the makespans of all steps after the first (Eq. 20-22).
+    """Return the sum of the makespans of all steps after the first, in seconds (Eq. 20-22).
 
-    `lines` is scratch space, shape (2, >= M).
+    `lines` is scratch space with shape (2, >= M).
     """
     linear = is_linear(data)
     total = 0.0
@@ -143,14 +145,14 @@ def decode_seconds(data, batches, order, M, lines):
 
 @helper
 def clear(batches, m):
-    """Empty a batch."""
+    """Remove all tasks from batch m, and reset its data."""
     batches[m] = 0.0
     batches[m, TOP] = -1.0
 
 
 @helper
 def take(data, batches, m, k):
-    """Add task k to a batch, and update the batch's size, longest input, number of steps and
+    """Add task k to batch m, and update the batch's size, longest input, number of steps and
     longest output.
     """
     batches[m, SIZE] += 1.0
@@ -161,7 +163,10 @@ def take(data, batches, m, k):
 
 @helper
 def inference_seconds(data, batches, order, M, lines):
-    """Return T_inf (Eq. 22) for filled batches in pipeline order."""
+    """Return the inference time T_inf, in seconds (Eq. 22), for batches in pipeline order.
+
+    The stage times of the batches must already have been computed.
+    """
     total = 0.0
     if overlaps(data):
         total = decode_seconds(data, batches, order, M, lines)
@@ -173,8 +178,9 @@ def inference_seconds(data, batches, order, M, lines):
 
 @helper
 def work_space(M):
-    """Return work space for at most M batches, which consists of empty batches, their order, and
-    lines.
+    """Allocate work space for at most M batches.
+
+    Return a tuple (batches, order, lines): empty batches, their order, and scratch space for lines.
     """
     batches, order = np.zeros((M, BATCH_COLUMNS)), np.arange(M)
     batches[:, TOP] = -1.0
@@ -183,8 +189,8 @@ def work_space(M):
 
 @kernel("f8(i8, Data, const i8[::1])")
 def plan_seconds(M, data, slot):
-    """Return T_inf for the plan that serves task k in batch slot[k] < M, with batches in order of
-    their numbers.
+    """Return the inference time T_inf, in seconds, of the plan in which task k belongs to batch
+    slot[k] < M. The batches run in the order of their indices.
     """
     batches, order, lines = work_space(M)
     for k in range(len(slot)):
@@ -198,7 +204,8 @@ def plan_seconds(M, data, slot):
     "void(i8, i8, Data, i8[:, ::1], i8[:, ::1], f8[::1])", steps=lambda count, M, *_: 20 * count * M
 )
 def sequences_seconds(count, M, data, ends, sizes, out):
-    """Fill out[k] with T_inf for the first `count` sequences of M pipelined blocks each.
+    """Compute the inference time T_inf, in seconds, of the first `count` sequences of M pipelined
+    blocks, and write it to out[k] for sequence k.
 
     Block m of sequence k contains the sizes[k, m] tasks up to sorted position ends[k, m]. All tasks
     are assumed to have the same output length.

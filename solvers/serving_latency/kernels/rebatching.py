@@ -1,4 +1,4 @@
-"""Lower bounds on the durations of ranges of decoding steps, if the tasks are batched again in each
+"""Lower bounds on the durations of ranges of decoding steps. New batches may be formed in each
 range.
 """
 
@@ -24,14 +24,17 @@ SEARCHES = 6  # number of weights tried for a range
 
 @helper
 def shortest_path(data, active, least, n, count, mix, f, choice):
-    """Run the shortest path over contiguous batches of the active tasks for one range of steps.
+    """Compute a shortest path over contiguous batches of the active tasks, for one range of steps.
 
-    With overlap, a batch costs mix T^d + (1 - mix) T^v; the first batch adds (1 - mix) T^d, and the
-    last batch adds mix T^v. Without overlap, a batch costs T^d + T^v. A batch of b tasks must fit
-    in memory with the output length least[b-1], which is the minimum for any b tasks. The arrays
-    f[i, s] and choice[i, s] = 4 b + the previous state, where s = 1 (first taken) + 2 (last taken),
-    are modified in place. Return the cost of all tasks, which is infinite if a task fits in no
-    batch; in that case, there is no path for `walk`.
+    With overlap, a batch with draft time T^d and verify time T^v costs mix T^d + (1 - mix) T^v. In
+    addition, the first batch costs (1 - mix) T^d, and the last batch costs mix T^v. Without
+    overlap, a batch costs T^d + T^v. A batch of b tasks must fit in memory with the output length
+    least[b-1], because any b tasks include an output that is at least as long.
+
+    Two arrays are modified in place: f[i, s] is the minimum cost of the first i tasks in state s,
+    and choice[i, s] is 4 b + the previous state. The state s is the sum of 1 if the first batch has
+    been chosen and 2 if the last batch has been chosen. Return the cost of all tasks. It is
+    infinite if some task fits in no batch, and then `walk` must not be called.
     """
     linear = is_linear(data)
     overlap = overlaps(data)
@@ -74,8 +77,10 @@ def shortest_path(data, active, least, n, count, mix, f, choice):
 
 @helper
 def walk(data, active, n, count, choice):
-    """Return the sums of both stage times over the shortest path, including the first and the last
-    batch.
+    """Return the total draft time and the total verify time of the batches on the shortest path.
+
+    The verify total also includes the first batch's draft time, and the draft total also includes
+    the last batch's verify time.
     """
     e, s = len(active), 3 if overlaps(data) else 0
     draft = verify = 0.0
@@ -95,8 +100,8 @@ def walk(data, active, n, count, choice):
 
 @helper
 def best_mix(data, active, least, n, count, mix, f, choice):
-    """Return the best bound on a range that was found by varying the weight of drafting, and its
-    weight.
+    """Maximise the lower bound on the duration of a range over the weight of drafting. Return the
+    highest bound found and its weight.
 
     The search starts at the weight `mix`.
     """
@@ -126,13 +131,14 @@ def best_mix(data, active, least, n, count, mix, f, choice):
 
 @kernel("void(i8, i8, Data, i8[::1], i8[::1], f8[:, ::1])")
 def rebatching_ranges(first, stop, data, ends, by_output, found):
-    """Compute bounds on the ranges r = first..stop-1 of steps, with the tasks batched again in each
-    range.
+    """Compute a lower bound on the duration of each range r = first..stop-1 of steps. New batches
+    may be formed in each range.
 
-    Range r contains the steps ends[r]+1..ends[r+1]; its tasks are the tasks that take part in all
-    steps of the range. The weight between the stages is chosen to maximise the bound; its search
-    starts at the weight of the previous range or, in the first range, at the weight in found[MIX,
-    0]. The array `found`, with rows as in `BOUND` and shape (2, ranges), is modified in place.
+    Range r contains the steps ends[r]+1..ends[r+1]. Only tasks that take part in all steps of the
+    range are considered. The weight between the stages is chosen to maximise the bound. The search
+    for it starts at the weight of the previous range or, in the first range, at the weight in
+    found[MIX, 0]. The array `found`, with rows as in `BOUND` and shape (2, ranges), is modified in
+    place.
     """
     K = len(data.task)
     f, choice = np.empty((K + 1, 4)), np.empty((K + 1, 4), np.int64)

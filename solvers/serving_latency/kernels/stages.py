@@ -1,17 +1,21 @@
-"""Stage times of a batch, in closed form over ranges of decoding steps, for all methods for serving
-latency.
+"""Stage times of a batch, computed in closed form over ranges of decoding steps and shared by all
+methods for `serving-latency` problems.
 
-Notation: K tasks are sorted by input length, and a task is its sorted position k; l is the number
-of draft tokens per step, and b the batch size. All kernels accept the record `Data`. Its array
-``task`` (K, 8), with the columns below, contains each task's lengths and operation counts;
-``setting``, with the entries below, contains the values that all tasks share. ``runtimes`` (2, P,
-3) contains rows (c1, c2, largest work) of each stage's upper envelope, with increasing c1. A batch
-of b tasks whose longest input is that of task k needs b times the operations of task k.
+Notation: the K tasks are sorted by input length, and k is a task's position in this order. l is the
+number of draft tokens per step, and b is the batch size.
 
-On every range of steps with the same pieces, a stage time is affine in the step n. So its sum has a
-closed form, and no computational cost depends on the number of steps. If the setting is TABLED,
-``runtimes`` (2, (K + 1) K, N) contains the stage times themselves. Row b K + k contains the stage
-times of b tasks up to task k, by step; they are 0 after these tasks have finished.
+All kernels accept the record `Data`. Its array ``task`` (K, 8), with the columns below, contains
+each task's lengths and operation counts. Its array ``setting``, with the entries below, contains
+the values that all tasks share. A stage's runtime is a piecewise linear, convex function of the
+work, which is the number of operations. For each linear piece c1 work + c2, ``runtimes`` (2, P, 3)
+contains a row (c1, c2, largest work), with increasing c1. A batch of b tasks whose longest input is
+that of task k, called "b tasks up to task k" below, needs b times the operations of task k.
+
+On every range of steps in which the same pieces apply, a stage time is affine in the step n. Its
+sum over the range therefore has a closed form, and the computational cost does not depend on the
+number of steps. If the entry TABLED of the setting is positive, ``runtimes`` (2, (K + 1) K, N)
+contains the stage times themselves. Row b K + k contains the stage times of the b tasks up to task
+k at every step. They are 0 after these tasks have finished.
 """
 
 import numpy as np
@@ -45,7 +49,9 @@ Data = record("Data", task="f8[:, ::1]", setting="f8[::1]", runtimes="f8[:, :, :
 
 @helper
 def fits(data, b, tokens):
-    """Return whether b tasks of a given length fit in the memory of both models (Eq. 9-10)."""
+    """Return whether b tasks, each with `tokens` tokens, fit in the memory of both models (Eq.
+    9-10).
+    """
     return (
         b * data.setting[KV_DRAFT] * tokens <= data.setting[FREE_DRAFT]
         and b * data.setting[KV_VERIFY] * tokens <= data.setting[FREE_VERIFY]
@@ -54,22 +60,26 @@ def fits(data, b, tokens):
 
 @inlined
 def is_linear(data):
-    """Return whether both runtimes have one piece, so that stage times are affine in the size."""
+    """Return whether both runtimes have a single linear piece, which makes stage times affine in
+    the batch size.
+    """
     return data.runtimes.shape[1] == 1
 
 
 @inlined
 def overlaps(data):
-    """Return whether the stages of different batches overlap."""
+    """Return whether drafting for one batch can overlap with verification for another."""
     return data.setting[OVERLAP] > 0.0
 
 
 @inlined
 def affine(runtimes, stage, work, step, gap, passes, count):
-    """Return the duration of a number of passes, where pass g has work + g gap operations.
+    """Compute the duration of several passes in one step, where pass g has `work` + g `gap`
+    operations.
 
-    Also return the growth of the duration per step if work grows by `step`, and the number of
-    steps, at most `count`, for which both values hold.
+    Return a tuple (duration, growth, steps). If `work` grows by `step` from one decoding step to
+    the next, the duration grows by `growth` per decoding step. These values are valid for the
+    number `steps` of decoding steps, which is at most `count`.
     """
     if runtimes.shape[1] == 1:
         slope = runtimes[stage, 0, SLOPE]
@@ -91,16 +101,19 @@ def affine(runtimes, stage, work, step, gap, passes, count):
 
 @inlined
 def step_seconds(runtimes, stage, work, gap, passes):
-    """Return the duration of a number of passes, where pass g has work + g gap operations."""
+    """Return the total duration of several passes, in seconds, where pass g has `work` + g `gap`
+    operations.
+    """
     return affine(runtimes, stage, work, 0.0, gap, passes, 1)[0]
 
 
 @inlined
 def stage_seconds(models, runtimes, b, reached, unseen, l, first):
-    """Return T^d and T^v for a step of b tasks (Eq. 13-14).
+    """Return the draft time T^d and the verify time T^v, in seconds, for one step of b tasks (Eq.
+    13-14).
 
-    The first draft pass processes `unseen` tokens. The array `models` (2, 3) contains each model's
-    operations per token, per pair of tokens and per logit.
+    The first draft pass processes `unseen` tokens. The array `models` (2, 3) contains the number of
+    operations of each model per token, per pair of tokens and per logit.
     """
     new = reached + l if first else 1.0 + l
     work = (models[VERIFY, 0] + models[VERIFY, 1] * (reached + l)) * new + models[VERIFY, 2] * (
@@ -121,7 +134,7 @@ def stage_seconds(models, runtimes, b, reached, unseen, l, first):
 
 @inlined
 def first_stages(data, b, k):
-    """Return T^d and T^v at step 1."""
+    """Return the draft time T^d and the verify time T^v at step 1, for b tasks up to task k."""
     task, setting, runtimes = data
     if setting[TABLED] > 0.0:
         row = int(b) * len(task) + k
@@ -138,9 +151,10 @@ def first_stages(data, b, k):
 
 @inlined
 def decode_line(data, stage, b, k, n, count):
-    """Return T^d or T^v at step n >= 2 and its growth per step.
+    """Compute the draft time or the verify time of b tasks up to task k at step n >= 2.
 
-    Also return the number of steps, at most `count`, for which these values hold.
+    Return a tuple (value, growth, steps): the time, its growth per step, and the number of steps,
+    at most `count`, for which these values are valid.
     """
     task, setting, runtimes = data
     if setting[TABLED] > 0.0:
@@ -155,7 +169,9 @@ def decode_line(data, stage, b, k, n, count):
 
 @helper
 def sum_of_lines(data, stage, b, k, n, count):
-    """Return the sum of T^d or T^v over the steps n..n+count-1, n >= 2."""
+    """Return the total draft time or verify time of b tasks up to task k over the steps
+    n..n+count-1, where n >= 2.
+    """
     total = 0.0
     while count > 0:
         value, slope, m = decode_line(data, stage, b, k, n, count)
@@ -167,7 +183,9 @@ def sum_of_lines(data, stage, b, k, n, count):
 
 @helper
 def range_stages(data, b, k, n, count):
-    """Return the sums of T^d and T^v over the steps n..n+count-1."""
+    """Return the total draft time and the total verify time of b tasks up to task k over the steps
+    n..n+count-1.
+    """
     if n == 1:
         return first_stages(data, b, k)
     draft = 0.0
@@ -178,7 +196,9 @@ def range_stages(data, b, k, n, count):
 
 @helper
 def all_stages(data, b, k, steps):
-    """Return the sums of T^d and T^v over the steps 1..steps."""
+    """Return the total draft time and the total verify time of b tasks up to task k over the steps
+    1..steps.
+    """
     draft, verify = range_stages(data, b, k, 1, 1)
     more_draft, more_verify = range_stages(data, b, k, 2, steps - 1)
     return draft + more_draft, verify + more_verify
@@ -186,6 +206,6 @@ def all_stages(data, b, k, steps):
 
 @helper
 def copy_first(source, target, count):
-    """Copy the first `count` entries of an array."""
+    """Copy the first `count` entries of `source` to `target`."""
     for k in range(count):
         target[k] = source[k]

@@ -1,3 +1,5 @@
-"""Choice of draft lengths based on measured throughput, with predictions and their bands,
-decisions, and the next points to measure.
+"""Choice of draft lengths based on measured throughput.
+
+The modules predict throughput with bands, decide on a draft length for each batch size, and choose
+the next points to measure.
 """

@@ -1,5 +1,7 @@
-"""Notes on a choice: the costs or contexts at which the choice changes, the loads at which the
-choice is slower than no speculation, and the acceptance above which drafts pay off.
+"""Notes that explain a choice of draft lengths to the user.
+
+They report the costs or contexts at which the choice changes, the loads at which it is slower than
+no speculation, and the acceptance above which drafts pay off.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from specopt.solvers.speculation_table.tuning.tuning import Tuning
 def break_even(answers: Answers) -> Iterator[dict[str, Any]]:
     """Yield the break-even acceptance length for each load and each measured draft length.
 
-    The draft length pays off above this value, provided that steps take as long as measured. If the
-    acceptance length is unknown, the entry contains the ratio of the break-even value to the
-    acceptance length instead.
+    A draft length pays off if its acceptance length is above this value, provided that steps take
+    as long as measured. If the current acceptance length is unknown, the entry contains the ratio
+    of the break-even value to the current value instead.
     """
     grid = answers.grid
     for c in () if answers.relative else answers.concurrencies:
@@ -37,10 +39,10 @@ def break_even(answers: Answers) -> Iterator[dict[str, Any]]:
 
 
 def advice(tuning: Tuning, every: Sequence[Ranges], worth: Sequence[float]) -> Iterator[str]:
-    """Yield notes on a choice.
+    """Yield notes on the choice `tuning` and its alternatives.
 
     The notes report the cost of a table, the loads at which the choice is slower than the
-    alternatives, promising lengths that were not measured, and the effect of the context.
+    alternatives, promising draft lengths that were not measured, and the effect of the context.
     """
     goal, grid = tuning.goal, tuning.grid
     if goal.tpot_seconds is not None and not tuning.carries:
@@ -104,8 +106,9 @@ def _words(name: int | str) -> str:
 def _unmeasured(tuning: Tuning) -> Iterator[str]:
     """Yield notes on draft lengths that should be measured.
 
-    The notes are about the best unmeasured length and, if the longest measured length is chosen,
-    the next longer length.
+    These are the best unmeasured length below the longest measured length and, if the longest
+    measured length is chosen, the next longer length. A chosen length that was not measured is also
+    reported.
     """
     predictor, goal, loads = tuning.predictor, tuning.goal, tuning.concurrencies
     measured = [length for length in predictor.sweep.draft_lengths if length]
@@ -136,7 +139,7 @@ def _unmeasured(tuning: Tuning) -> Iterator[str]:
 
 
 def _flip(answers: Answers, every: Sequence[Ranges], worth: Sequence[float]) -> str:
-    """Return a note on the cost at which a table is as good as the best answer without a table."""
+    """Return a note on the cost of a table at which the best alternative is equally good."""
     prices, sweep = answers.goal.prices, answers.predictor.sweep
     table, other = every[-1], max(range(len(every) - 1), key=lambda i: worth[i])
     free = replace(answers, kept=np.ones_like(answers.kept)).score(table)
@@ -172,7 +175,7 @@ def _flip(answers: Answers, every: Sequence[Ranges], worth: Sequence[float]) -> 
 
 
 def _contexts(tuning: Tuning) -> Iterator[str]:
-    """Yield a note if drafts pay off at one context but not at another."""
+    """Yield a note if drafts pay off with one context length but not with another."""
     predictor, cases, schedule = tuning.predictor, tuning.cases, tuning.schedule
     measured = [length for length in predictor.sweep.draft_lengths if length]
     if len({case[1] for case in cases}) < 2 or tuning.goal.context_tokens is not None:

@@ -1,5 +1,6 @@
-"""The answers, which are the engine configurations to choose from: no speculation, each constant
-draft length, and a table.
+"""The engine configurations among which tuning chooses, which are called answers.
+
+An answer is no speculation, a constant draft length, or a table.
 """
 
 from __future__ import annotations
@@ -21,26 +22,26 @@ Ranges = tuple[Range, ...]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answers:
-    """The possible configurations of an engine: no speculation, a constant length, or a table.
+    """All answers for an engine, with the predictions on which the choice among them is based.
 
     Parameters
     ----------
     predictor
         Predictor of the throughput.
     cases
-        Workloads and contexts to serve.
+        Workloads and contexts to serve, with their shares of the tokens.
     goal
         Goal of the choice.
     concurrencies
         Loads on which the choice is based.
     grid
-        Throughput of all options.
+        Predicted throughput of all options by batch size.
     value
-        Speed-up by batch size and number of drafts 0, 1, ...; with `robust`, its lower limit. The
-        entry is 0 if the draft length must not be used.
+        Speed-up by batch size and number of drafts 0, 1, ..., or its lower limit if the goal is
+        robust. An entry is 0 if the draft length must not be used.
     kept
-        Minimum, typical and maximum share of the throughput that remains after the cost of a table,
-        by batch size in the grid.
+        Minimum, typical and maximum share of the throughput that remains after the cost of a table.
+        There is one entry for each batch size in the grid.
     """
 
     predictor: Predictor
@@ -57,16 +58,18 @@ class Answers:
         return self.predictor.sweep.relative is not None
 
     def remaining(self, ranges: Ranges) -> Floats:
-        """Return `kept` for a table, and an array of ones for all other answers, which have no such
-        cost.
+        """Return the shares of throughput that remain with an answer.
+
+        For a table, the result is `kept`. All other answers cost nothing, so their shares are 1.
         """
         return self.kept if len(ranges) > 1 else np.ones_like(self.kept)
 
     def all(self) -> list[Ranges]:
         """Return the ranges of every answer: no speculation, constant lengths, and the table.
 
-        Ranges with drafts end before the first load at which the drafts are not safe (with
-        `robust`) or do not fit in memory.
+        Ranges with drafts end before the first load at which drafts do not fit in memory. If the
+        goal is robust, they also end before the first load at which drafts may be slower than no
+        speculation.
         """
         sizes, room = self.grid.sizes, self.goal.room
         fitting = sum(room is None or size <= room[1] for size in sizes)
@@ -97,7 +100,7 @@ class Answers:
         return found
 
     def _between_measured(self) -> Floats:
-        """Return the values from which a table is built.
+        """Return the speed-ups from which a table is built, by batch size and number of drafts.
 
         Between two measured loads, only the best length at the nearer measured load is allowed.
         """
@@ -112,9 +115,10 @@ class Answers:
         return value
 
     def scheduled(self, ranges: Ranges, *, judged: bool = False) -> Schedule:
-        """Return the schedule with the given ranges, with speed-ups that include costs and waiting.
+        """Return the schedule of an answer with its speed-ups.
 
-        If `judged` is True, the speed-ups are the values by which answers are compared.
+        The speed-ups include the cost of a table and the time that requests wait. If `judged` is
+        True, they are the values by which answers are compared.
         """
         grid, cap = self.grid, ranges[-1][1]
         worth = (
@@ -138,5 +142,5 @@ class Answers:
         )
 
     def score(self, ranges: Ranges) -> float:
-        """Return the geometric mean speed-up by which answers are compared."""
+        """Return the geometric mean speed-up of an answer, by which answers are compared."""
         return self.scheduled(ranges, judged=True).mean_speedup() or 0.0

@@ -1,10 +1,10 @@
-"""Bands around the predictions of the throughput law, based on the law's errors at withheld
-measurements.
+"""Bands around the predictions of the throughput law, based on cross-validation errors.
 
 The law is refitted without each draft length, without each load except the smallest and the
-largest, and without all but one draft length of each row (a load at a place). Each error is divided
-by the distance to the remaining points. The half-width of a band is a quantile of the pooled errors
-and `MISSES`, multiplied by the distance to the measured points. Therefore, a sweep with few
+largest, and without all but one draft length of each row. A row is a load at a place, and a place
+is a workload with a context. Each error is divided by the distance to the remaining points. The
+errors are pooled with `MISSES`, the errors in other sweeps. The half-width of a band is a quantile
+of the pooled errors, multiplied by the distance to the measured points. Therefore, a sweep with few
 measurements has bands similar to those of other sweeps.
 """
 
@@ -26,7 +26,7 @@ MISSES: Mapping[str, tuple[float, ...]] = {
     "gain": (0.017, 0.032, 0.033, 0.045, 0.051, 0.086, 0.12, 0.17, 0.19, 0.47),
     "row": (0.006, 0.019, 0.033, 0.047, 0.072, 0.097, 0.13, 0.18, 0.27, 0.46),
 }
-"""Errors of the law in the project's measured sweeps, as equally spaced quantiles.
+"""Errors of the throughput law in the project's measured sweeps, as equally spaced quantiles.
 
 "length" applies to a draft length between measured lengths, and "end" to a draft length beyond the
 measured lengths. "load" applies to the throughput at a load without any measurement, and "gain" to
@@ -39,18 +39,18 @@ _OWN = 3  # weight of an error in the sweep itself
 _OWN_LOAD = 2  # the same at a withheld load, where errors are strongly correlated
 
 Rows = Mapping[tuple[Place, int], Collection[int | None]]
-"""Measured draft lengths, by place and load."""
+"""Measured draft lengths for each row, which is a place and a load."""
 
 
 class Bands:
-    """The half-widths of the bands, in log throughput.
+    """Half-widths of the prediction bands, in units of log throughput.
 
     Parameters
     ----------
     speeds
         Logarithms of the per-request throughput at the measured points.
     lengths
-        Measured acceptance lengths.
+        Acceptance lengths at the measured points.
     """
 
     def __init__(self, speeds: Mapping[Point, float], lengths: Mapping[Point, float]) -> None:
@@ -72,9 +72,7 @@ class Bands:
             self._add_misses("row", row[: len(row) // 2] + row[len(row) // 2 + 1 :])
 
     def at(self, point: Point, confidence: float) -> tuple[float, float]:
-        """Return the half-widths of the bands for the log throughput and for the log speed-up at a
-        point.
-        """
+        """Return the half-widths of a point's bands, for log throughput and log speed-up."""
         of_length, of_load = _distances(point, self._rows)
         length = point.draft_length
         kind = "row" if length is None or length in self._drafts else self._kind(length)
@@ -86,7 +84,7 @@ class Bands:
         return "length" if self._drafts[0] < length < self._drafts[-1] else "end"
 
     def _add_misses(self, kind: str, hidden: Collection[Point]) -> None:
-        """Add the law's errors at the points `hidden` after a fit without these points."""
+        """Refit the law without the points `hidden`, and store its errors at these points."""
         kept = {point: speed for point, speed in self._speeds.items() if point not in hidden}
         rows = _rows(kept)
         places = {place for place, _ in rows}
@@ -115,8 +113,8 @@ def _rows(points: Iterable[Point]) -> Rows:
 def _distances(point: Point, rows: Rows) -> tuple[float, float]:
     """Return the distances of a point from known draft lengths and from known loads.
 
-    The distances are measured in log(1 + K), where no speculation is treated as 0 drafts, and in
-    the logarithm of the load.
+    The first distance is measured in log(1 + K), where no speculation is treated as 0 drafts. The
+    second is measured in the logarithm of the load.
     """
     place, load, length = place_of(point), point.condition.concurrency, point.draft_length
     own = {c: known for (at, c), known in rows.items() if at == place}
@@ -127,8 +125,10 @@ def _distances(point: Point, rows: Rows) -> tuple[float, float]:
 
 
 def _apart(at: float, known: Collection[float]) -> float:
-    """Return the distance from known numbers, which is half the harmonic mean of the distances to
-    the nearest number on each side.
+    """Return the distance of a number from known numbers.
+
+    The distance is half the harmonic mean of the distances to the nearest known number on each
+    side.
     """
     sides = [[x - at for x in known if x >= at], [at - x for x in known if x <= at]]
     return 1.0 / sum(1.0 / max(min(side), 1e-9) for side in sides if side) if known else 1.0

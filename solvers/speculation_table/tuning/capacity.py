@@ -1,11 +1,11 @@
-"""Capacity, which is the number of concurrent requests that an option serves within the latency
-target and the memory.
+"""Capacity of an option, which is the number of concurrent requests that it can serve.
 
-If the sweep contains a run's time per output token, that value is used. Otherwise, the time per
-output token is the ratio of concurrency to throughput, minus the wait for the first token. If the
-wait is unknown, the ratio is an upper bound on the mean time per output token. Between measured
-loads, the time per output token relative to the ratio is interpolated. The bands follow from the
-bands of the throughput.
+The requests must fit in memory and meet the latency target. If the sweep contains a run's time per
+output token, that value is used. Otherwise, the time per output token is the ratio of concurrency
+to throughput, minus the wait for the first token. If the wait is unknown, the ratio is an upper
+bound on the mean time per output token. Between measured loads, the quotient of the time per output
+token and the ratio is interpolated. The limits of a capacity follow from the bands of the
+throughput.
 """
 
 from __future__ import annotations
@@ -27,8 +27,10 @@ _BUSY = 0.8  # minimum share of requests in service; below it, requests are queu
 
 @dataclass(frozen=True)
 class Capacity:
-    """The largest load at which an option attains the target, with the limits of that load and the
-    throughput.
+    """The largest number of concurrent requests at which an option meets the latency target.
+
+    `low` and `high` are the limits of this number, and `tokens_per_second` is the throughput at it.
+    If `at_least` is true, the capacity may exceed the largest load that was considered.
     """
 
     draft_length: int | str
@@ -40,14 +42,13 @@ class Capacity:
 
 
 def capacities(answers: Answers, every: Sequence[Ranges]) -> tuple[list[Capacity], list[str]]:
-    """Return the capacity of every answer within the target and the memory, and notes on the
-    capacities.
+    """Return the capacity of every answer, and notes on the capacities.
 
     Raises
     ------
     InvalidInput
-        If a required column is missing for some option. This may be the column of the percentile
-        or, if the time to first token is limited, the column of that time.
+        If the sweep lacks a required value for some option. This is the percentile of the time per
+        output token or, if the time to first token is limited, the time to first token.
     """
     columns = sorted({column_of(k) for ranges in every for *_, k in ranges})
     share, late, notes = _latency(answers, columns)
@@ -75,8 +76,11 @@ def capacities(answers: Answers, every: Sequence[Ranges]) -> tuple[list[Capacity
 
 
 def _latency(answers: Answers, columns: Sequence[int]) -> tuple[Floats, Truths, list[str]]:
-    """Return the times per output token relative to the ratio of concurrency to throughput, whether
-    requests queue or wait too long for the first token, both by batch size and option, and notes.
+    """Return a tuple (share, late, notes) on the latency of the options.
+
+    `share` contains the time per output token relative to the ratio of concurrency to throughput.
+    `late` tells whether requests queue or wait too long for the first token. Both arrays are by
+    batch size and option.
     """
     runs, cases, grid = answers.predictor.runs, answers.cases, answers.grid
     statistic, ttft_seconds = answers.goal.tpot_of, answers.goal.ttft_seconds
@@ -134,10 +138,10 @@ def _latency(answers: Answers, columns: Sequence[int]) -> tuple[Floats, Truths, 
 
 
 def _seconds(runs: Sequence[Measurement], statistic: str) -> tuple[float, float, float, float]:
-    """Return four durations in seconds, averaged over the runs of one point.
+    """Return four durations of one measured point in seconds, averaged over its runs.
 
-    These are the ratio of concurrency to throughput, the mean time per output token, the requested
-    statistic of that time, and the wait for the first token.
+    They are the ratio of concurrency to throughput, the mean time per output token, the requested
+    statistic of the time per output token, and the wait for the first token.
     """
 
     def mean(name: str) -> float:

@@ -1,6 +1,4 @@
-"""Decision on the draft length for each batch size, which is a table with its cost, a constant
-length, or no speculation.
-"""
+"""Decision on an engine configuration: a table, a constant draft length, or no speculation."""
 
 from __future__ import annotations
 
@@ -25,12 +23,15 @@ _SIZES = 256  # number of batch sizes to consider, in addition to the measured s
 
 
 def decide(predictor: Predictor, goal: Goal) -> Tuning:
-    """Return the best schedule for a goal.
+    """Return the best schedule for a goal, given predictions of the throughput.
 
-    By construction, the choice, including the typical cost of a table, has at least the (weighted)
-    geometric mean speed-up over the loads of every constant length and of no speculation. With
-    ``robust``, the lower limit of the speed-up is at least 1 at every batch size up to the end of
-    the last range, and no measurement with drafts is slower than no speculation.
+    Answers are compared by the (weighted) geometric mean of the speed-up over the loads, including
+    the typical cost of a table. If there is a latency target, they are compared by their capacity
+    first. The choice is at least as good as every constant length and as no speculation.
+
+    If the goal is robust, the lower limit of the speed-up is at least 1 at every batch size up to
+    the end of the last range. In addition, no measurement with drafts is slower than no
+    speculation.
 
     Raises
     ------
@@ -97,7 +98,7 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
 
 
 def _chosen(answers: Answers, notes: list[str]) -> Tuning:
-    """Return the best answer (engine configuration), with notes."""
+    """Return the best answer, which is an engine configuration, with notes for the user."""
     goal, every = answers.goal, answers.all()
     if not every:
         raise InvalidInput(
@@ -124,8 +125,9 @@ def _chosen(answers: Answers, notes: list[str]) -> Tuning:
 
 
 def _lengths(known: Sequence[int], goal: Goal) -> tuple[int, ...]:
-    """Return the draft lengths to consider, which are 0 and either the lengths that the goal lists
-    or all lengths up to the maximum.
+    """Return the draft lengths to consider.
+
+    They are 0 and either the lengths that the goal lists, or all lengths up to the maximum.
     """
     if not known:
         raise InvalidInput("sweep: at least one run with drafts (draft_length >= 1) is required")
@@ -154,7 +156,7 @@ def _sizes(first: int, largest: int, concurrencies: Sequence[int]) -> tuple[int,
 def _value(grid: Grid, goal: Goal, lengths: Collection[int], loads: tuple[int, int]) -> Floats:
     """Return the speed-up by which answers are compared, by batch size and number of drafts.
 
-    The value is 0 if a length must not be used. Unmeasured speed-ups are reduced by a share of
+    The value is 0 if a length must not be used. Unmeasured speed-ups are reduced by a fraction of
     their doubt (see `Grid`). Points outside the measured draft lengths and loads are excluded or,
     if extrapolation is allowed, are valued at the lower end of their bands.
     """

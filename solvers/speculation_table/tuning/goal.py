@@ -16,17 +16,17 @@ from specopt.solvers.speculation_table.tuning.grid import Case
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 WHOLE = "all"
-"""Name of the workload that contains all other workloads."""
+"""Name of the workload that stands for all workloads together."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """The goal of a choice of draft lengths.
+    """The goal of a choice of draft lengths, with its constraints.
 
     Parameters
     ----------
     max_batch, max_length
-        Maximum batch size and maximum draft length; None means the largest measured value.
+        Maximum batch size and maximum draft length. None selects the largest measured value.
     tpot_seconds
         Maximum time per output token, in seconds. If a maximum is given, the option that serves the
         most requests is chosen. If it is None, the option with the best throughput is chosen.
@@ -40,7 +40,7 @@ class Goal:
         Whether to choose by the lower limit of the speed-up, and to exclude every draft length that
         may be slower than no speculation.
     weights
-        Weight of each measured concurrency, or None for equal weights.
+        Weight of each measured number of concurrent requests, or None for equal weights.
     workload
         Workload to serve, or None for all workloads with equal shares of the tokens.
     context_tokens
@@ -58,7 +58,7 @@ class Goal:
     single
         Whether to use the same draft length for every batch size, as some engines require.
     prices
-        Costs of tables.
+        Costs of speculation tables for the engine.
     room
         Numbers of requests that fit in memory without and with a drafter, or None for no limit.
     """
@@ -102,7 +102,7 @@ class Goal:
             positive(f"mix[{name}]", share)
 
     def shares(self, concurrencies: Sequence[int]) -> Floats | None:
-        """Return the weights of the loads, or None if all weights are equal."""
+        """Return the weights of the loads `concurrencies`, or None if all weights are equal."""
         if self.weights is None:
             return None
         weights = np.array([float(self.weights.get(c, 0.0)) for c in concurrencies])
@@ -115,9 +115,7 @@ class Goal:
 
 
 def cases_of(predictor: Predictor, goal: Goal) -> list[Case]:
-    """Return the workloads and contexts that the goal requests, with the share of the tokens for
-    each.
-    """
+    """Return the workloads and contexts of the goal, each with its share of the tokens."""
     known = predictor.sweep.workloads
     for name in [*(goal.mix or ()), *([] if goal.workload is None else [goal.workload])]:
         if name not in known:

@@ -1,4 +1,4 @@
-"""Grids of throughputs by batch size and draft length, with bands, on which choices are based."""
+"""Grids of predicted throughput by batch size and draft length, on which choices are based."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from specopt.solvers.speculation_table.schedule import Range
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 Case = tuple[str, int, float]
-"""A workload, a context, and the share of the tokens that this combination accounts for."""
+"""A case to serve: a workload, a context length, and their share of the tokens."""
 
 
 def column_of(draft_length: int | None) -> int:
-    """Return the column of an option in a grid.
+    """Return the index of the column for an option in a grid.
 
     Column 0 is no speculation, and column k + 1 is k drafts.
     """
@@ -27,20 +27,23 @@ def column_of(draft_length: int | None) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Grid:
-    """Throughput by batch size (rows) and option (columns: none, 0, 1, ... drafts).
+    """Predicted throughput by batch size and option, with bands.
+
+    Rows are batch sizes, and columns are options: no speculation, and 0, 1, 2, ... drafts.
 
     Parameters
     ----------
     sizes
         Batch sizes, increasing.
     mean, low, high
-        Tokens per second, and the lower and upper ends of the band; NaN for options that are not
-        considered.
+        Predicted throughput in tokens per second, and the lower and upper ends of its band. Options
+        that are not considered have NaN.
     least, most
-        Lower and upper limits of the speed-up over no speculation. These limits are tighter than
-        the limits of the throughputs imply, because the errors of the throughputs are correlated.
+        Lower and upper limits of the speed-up over no speculation. They are tighter than the bands
+        of the throughput imply, because the errors of the throughputs with and without speculation
+        are correlated.
     doubt
-        Half-width of the band for the log speed-up that has a coverage of 50 %.
+        Half-width of the band of the log speed-up with a coverage of 50 %.
     measured
         Whether each point was measured for all workloads and contexts.
     slower
@@ -63,17 +66,17 @@ class Grid:
 
 
 def length_of(column: int) -> int | str:
-    """Return the draft length of a column, in the form that files use."""
+    """Return the draft length that a column represents, in the form used in files."""
     return "none" if column == 0 else column - 1
 
 
 def name_of(ranges: Sequence[Range]) -> int | str:
-    """Return the name of an answer: a draft length, "none" or "table"."""
+    """Return the name of an answer, which is a draft length, "none" or "table"."""
     return "table" if len(ranges) > 1 else length_of(column_of(ranges[0][2]))
 
 
 def geometric_mean(values: Floats, weights: Floats | None = None) -> float:
-    """Return the weighted geometric mean of positive numbers."""
+    """Return the geometric mean of positive numbers, optionally weighted."""
     return float(np.exp(np.average(np.log(values), weights=weights)))
 
 
@@ -84,7 +87,7 @@ def grid_of(
     lengths: Sequence[int],
     idle_price: Price,
 ) -> Grid:
-    """Return the throughput without speculation and with each draft length.
+    """Return a grid of the predicted throughput without speculation and with each draft length.
 
     If there are several cases, their times per token are averaged, with the shares of the tokens as
     weights.

@@ -1,12 +1,13 @@
 """The throughput law, a regression model for the log throughput of a request.
 
 The log throughput of a request is the value without speculation at the same place and load, plus
-log(1 + a + ... + a^K), minus a cost. Here, K drafts are accepted at the constant rate a, and their
-cost grows with the load. A place is a workload with a context. Each place has its own logit of the
-acceptance rate, which a prior keeps near a logit that all places have in common. Measured
-acceptance lengths are observations of this logit. All parameters are fitted by least squares with
-these priors. The residuals of the measurements are then added, so that the law interpolates the
-measurements. Costs and residuals are piecewise linear in log(1 + K) and in the log of the load.
+log(1 + a + ... + a^K), minus a cost. Here, each of K drafts is accepted at the constant rate a, and
+the cost of the drafts grows with the load. A place is a workload with a context. Each place has its
+own logit of the acceptance rate, which a prior keeps near a logit that all places have in common.
+Measured acceptance lengths are observations of this logit. All parameters are fitted by least
+squares with these priors. The residuals of the measurements are then added, so the predictions
+interpolate the measurements. Costs and residuals are piecewise linear in log(1 + K) and in the log
+of the load.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from specopt.models.sweep import Point
 IDLE = 0.07
 """Typical loss of log throughput with 0 drafts if speculation is enabled.
 
-This value is used if draft length 0 was not measured.
+This value is assumed if draft length 0 was not measured.
 """
 
 _EDGE = 1e-4  # minimum distance of acceptance rates from 0 and 1
@@ -49,9 +50,9 @@ def place_of(point: Point) -> Place:
 
 
 def logit_rate(acceptance_length: Floats, draft_length: Floats) -> Floats:
-    """Return log(a / (1 - a)) for the constant rate a that yields the given acceptance lengths.
+    """Return the logit of the constant acceptance rate that yields each acceptance length.
 
-    Both arrays must have the same shape.
+    The logit of a rate a is log(a / (1 - a)). Both arrays must have the same shape.
     """
     low, high = np.zeros_like(acceptance_length), np.ones_like(acceptance_length)
     for _ in range(50):
@@ -63,10 +64,10 @@ def logit_rate(acceptance_length: Floats, draft_length: Floats) -> Floats:
 
 
 def tokens_of(logit: Floats, draft_length: Floats) -> tuple[Floats, Floats]:
-    """Return the acceptance lengths AL for the given logits of acceptance rates, and d log(AL) / d
-    logit.
+    """Return the acceptance lengths that follow from logits of acceptance rates, and their slopes.
 
-    For K = 0, the two values are 1 and 0.
+    The slope of an acceptance length AL is d log(AL) / d logit. For K = 0 drafts, the acceptance
+    length is 1 and the slope is 0.
     """
     rate = np.clip(1.0 / (1.0 + np.exp(-logit)), _EDGE, 1.0 - _EDGE)
     tokens = expected_tokens(rate, draft_length)
@@ -85,7 +86,7 @@ class Law:
         Logarithms of the per-request throughput at the measured points. At least one point is
         required.
     lengths
-        Measured acceptance lengths.
+        Acceptance lengths at the measured points.
     """
 
     def __init__(self, speeds: Mapping[Point, float], lengths: Mapping[Point, float]) -> None:
@@ -131,7 +132,7 @@ class Law:
             known.setdefault(math.log(point.condition.concurrency), {})[point.draft_length] = left
 
     def at(self, points: Sequence[Point]) -> Floats:
-        """Return the per-request log throughput at points with known grid indices."""
+        """Return the predicted log throughput per request at points with known places."""
         found = self._expected(points)[1]
         for k, point in enumerate(points):
             known = self._at_loads(place_of(point), point.draft_length)
@@ -141,12 +142,12 @@ class Law:
         return found
 
     def tokens(self, points: Sequence[Point]) -> Floats:
-        """Return the expected acceptance lengths at points with known grid indices."""
+        """Return the expected acceptance lengths at points with known places."""
         drafts = np.array([float(point.draft_length or 0) for point in points])
         return tokens_of(self._logits(points), drafts)[0]
 
     def _own(self, points: Sequence[Point]) -> Floats:
-        """Return a row for each point, with 1 in the column of its place and 0 elsewhere."""
+        """Return a one-hot row for each point, with 1 in the column of its place."""
         of = {place: k for k, place in enumerate(self.places)}
         return np.eye(len(of))[[of[place_of(point)] for point in points]]
 
@@ -155,10 +156,10 @@ class Law:
         return np.asarray(self._found[-1 - len(own)] + self._own(points) @ own)
 
     def _expected(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
-        """Return the derivatives of the law with respect to its parameters, and the values of the
-        law.
+        """Return a tuple (derivatives, values) of the law at `points`.
 
-        Draft lengths above the longest measured length are replaced by the longest measured length.
+        The derivatives are with respect to the parameters of the law. Draft lengths above the
+        longest measured length are replaced by the longest measured length.
         """
         own, longest = self._own(points), float(np.expm1(self._drafts[-1]))
         drafts = np.array([min(point.draft_length or 0, longest) for point in points])
@@ -175,7 +176,7 @@ class Law:
         return np.hstack([linear, slope[:, None], slope[:, None] * own]), value
 
     def _at_loads(self, place: Place, draft_length: int | None) -> dict[float, float]:
-        """Return the residuals for a place and a draft length, by the logarithm of the load."""
+        """Return the residuals of a place and draft length, as a mapping from the log load."""
         found = {}
         for load, row in sorted(self._left[place].items()):
             if draft_length is not None:
@@ -191,7 +192,8 @@ class Law:
 
 
 def _shares(at: Floats, knots: Floats) -> Floats:
-    """Return the weights of the knots in a linear interpolation that is constant beyond the end
-    knots.
+    """Return the interpolation weights of the breakpoints `knots` for each value in `at`.
+
+    The interpolation is linear, and is constant beyond the outermost breakpoints.
     """
     return np.array([np.interp(at, knots, knot) for knot in np.eye(len(knots))]).T

@@ -1,4 +1,4 @@
-"""Upper bounds on the speed-up from drafts, derived from the number of tokens per step.
+"""Upper bounds on the speed-up from drafts, derived from the mean number of tokens per step.
 
 A step accepts at most as many tokens as it drafts, and drafting never shortens a step. Therefore,
 the speed-up at a place (a workload with a context) and a load is at most the acceptance length,
@@ -21,8 +21,8 @@ from specopt.solvers.speculation_table.tuning.law import Place, place_of
 SUSPECT = 1.05
 """Maximum plausible ratio of a measured speed-up to the bound from its acceptance length.
 
-A larger ratio indicates that the run without speculation was too slow; in that case, the bounds at
-that load are multiplied by the ratio.
+A larger ratio indicates that the run without speculation was too slow. The bounds at that load are
+then multiplied by the ratio.
 """
 
 
@@ -63,11 +63,11 @@ class Limits:
     Parameters
     ----------
     speeds
-        Logarithms of the throughput at measured points.
+        Logarithms of the per-request throughput at the measured points.
     lengths
-        Measured acceptance lengths.
+        Acceptance lengths at the measured points.
     sequential
-        Whether drafts are made one token at a time.
+        Whether drafts are made one token at a time, each based on the preceding drafts.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Limits:
         self.notes = [_note(*max(suspects, key=lambda one: one[0]))] if suspects else []
 
     def log_speedup(self, point: Point) -> float:
-        """Return an upper bound on the log speed-up at a point, or infinity if nothing is known.
+        """Return an upper bound on the log speed-up at a point, or infinity if no bound is known.
 
         The bound is interpolated linearly in the logarithm of the load, and is constant beyond the
         measured loads.

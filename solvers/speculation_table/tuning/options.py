@@ -1,5 +1,6 @@
-"""Comparison of several drafters and modes, overall and by workload, and the gain from a second
-deployment.
+"""Comparison of several drafters and modes, overall and for each workload.
+
+It also computes the gain from a second deployment.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """The choice for each setup (a drafter with a mode), and the best choice overall.
+    """The choice for each setup, and the best choice overall. A setup is a drafter with a mode.
 
     Parameters
     ----------
     tuners
-        Tuner of each setup.
+        Tuner for each setup.
     tunings
         Choice for each setup.
     """
@@ -39,9 +40,9 @@ class Options:
     def of(
         cls, sweep: Sweep, goal: Goal, regret: float, confidence: float, *, asking: bool = False
     ) -> Options:
-        """Tune every setup of a sweep.
+        """Tune every setup of a sweep and return the choices.
 
-        Tables are considered only for the mode "fixed" without trees.
+        Tables are considered only for the mode "fixed" without draft trees.
         """
         tuners = {}
         for setup in sweep.setups:
@@ -67,7 +68,9 @@ class Options:
 
     @cached_property
     def ranked(self) -> list[Setup]:
-        """Setups in order of decreasing capacity, then of decreasing geometric mean of the
+        """Setups from best to worst.
+
+        They are in order of decreasing capacity. Ties are broken by the geometric mean of the
         throughput.
         """
         return sorted(
@@ -124,11 +127,10 @@ class Options:
 
     @cached_property
     def doubtful(self) -> dict[Setup, Floats]:
-        """Shares of throughput that may be lost at the loads that all setups have in common, by
-        setup.
+        """Shares of throughput that may be lost at each load, by setup.
 
-        The mapping contains the setup with the best estimate and every setup that may in fact be
-        better.
+        The loads are those that all setups have in common. The mapping contains the setup with the
+        best estimate and every setup that may in fact be better.
         """
         best, found = self.best, {}
         low = np.array([best.grid.low[best.row(c), best.option(c)] for c in self.loads])
@@ -140,14 +142,18 @@ class Options:
 
     @property
     def regret_bound(self) -> float:
-        """Upper bound on the share of throughput lost at any load to a possibly better answer."""
+        """Upper bound on the share of throughput that the choice loses at any load.
+
+        The loss is relative to the answer that may be best within the bands.
+        """
         best = self.best
         others = (float(lost.max()) for setup, lost in self.doubtful.items() if setup != best.setup)
         return max(best.regret_bound, *others, 0.0)
 
     def ask(self, budget: int) -> list[tuple[Setup, Point]]:
-        """Return the next points to measure, for the setup with the best estimate and for setups
-        that may be better.
+        """Return the next points to measure, each with its setup.
+
+        They belong to the setup with the best estimate and to setups that may in fact be better.
         """
         found: list[tuple[Setup, Point]] = []
         for setup in self.ranked:
@@ -157,7 +163,7 @@ class Options:
 
     @cached_property
     def classes(self) -> list[dict[str, Any]]:
-        """Best answer for each workload alone.
+        """Best answer for each workload, considered separately.
 
         Each entry also contains the share of throughput that the workload loses if the answer for
         all workloads is used instead.
@@ -177,8 +183,7 @@ class Options:
 
     @property
     def second(self) -> dict[str, Any] | None:
-        """Second deployment that, in addition to the best deployment, increases the throughput the
-        most.
+        """Second deployment that adds the most throughput to the best deployment.
 
         A second deployment has a single configuration, and serves the loads at which it is better
         than the best deployment. The value is None if no second deployment increases the
@@ -209,8 +214,10 @@ class Options:
 
     @cached_property
     def _by_class(self) -> dict[str, tuple[Floats, list[Tuning]]]:
-        """Throughput with the answer for all workloads, and the answers of all setups, by
-        workload.
+        """Throughput with the common answer, and the answers of all setups, by workload.
+
+        The throughput is an array over the loads. The common answer is the best answer for all
+        workloads together.
         """
         best, found = self.best, {}
         names = list(best.goal.mix or self.tuners[best.setup].workloads)
@@ -234,8 +241,9 @@ class Options:
         return float(np.log(self._speeds(tuning)).mean())
 
     def _speeds(self, tuning: Tuning) -> Floats:
-        """Return the throughput of a choice at the loads that all setups have in common, including
-        costs and waiting.
+        """Return the throughput of a choice at each load, including costs and waiting.
+
+        The loads are those that all setups have in common.
         """
         return np.array([tuning.speedup(c) for c in self.loads]) * self._none(tuning)
 

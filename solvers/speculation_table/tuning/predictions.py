@@ -1,4 +1,4 @@
-"""Predictions of the throughput at any load and draft length, based on a sweep.
+"""Predictions of the throughput at any load and draft length, based on a sweep of measurements.
 
 Every point has a mean and a band. For measured points, the mean is the measured value. For all
 other points, the mean is predicted by the throughput law (see `law`). The mean and the band are
@@ -23,7 +23,10 @@ from specopt.solvers.speculation_table.tuning.law import Law
 from specopt.solvers.speculation_table.tuning.limits import Limits
 
 NOISE = 0.008
-"""Standard deviation of a run's log throughput, which is used if too few runs were repeated."""
+"""Default standard deviation of a run's log throughput.
+
+It is used if too few runs were repeated for an estimate.
+"""
 
 _HALF = 0.5  # coverage of the bands on which choices are based
 _FEWEST_REPEATS = 3  # minimum degrees of freedom for estimating the noise from repetitions
@@ -36,11 +39,11 @@ class Predictions:
     Parameters
     ----------
     mean, low, high
-        Tokens per second, and the lower and upper ends of the band.
+        Predicted throughput in tokens per second, and the lower and upper ends of its band.
     less, more
-        Distances from the mean log speed-up to the lower and the upper end of its band.
+        Distances of the lower and the upper end of the log speed-up's band from the mean.
     doubt
-        Half-width of the band for the log speed-up that has a coverage of 50 %.
+        Half-width of the band of the log speed-up with a coverage of 50 %.
     measured
         Whether each point was measured.
     """
@@ -60,7 +63,7 @@ class Predictor:
     Parameters
     ----------
     sweep
-        Runs with and without speculation.
+        Measured runs with and without speculation.
     confidence
         Nominal coverage of the bands.
 
@@ -102,8 +105,9 @@ class Predictor:
         self.notes += self._limits.notes
 
     def predict(self, points: Iterable[Point]) -> Predictions:
-        """Return the throughput at the given points, with bands. At measured points, the means are
-        the measured values.
+        """Return the predicted throughput at `points`, with bands.
+
+        At measured points, the means are the measured values.
         """
         points = tuple(points)
         base = [Point(point.condition, self.sweep.relative) for point in points]
@@ -154,11 +158,11 @@ class Predictor:
     def _widths(
         self, points: Sequence[Point], base: Sequence[Point], seen: Truths, confidence: float
     ) -> tuple[Floats, Floats]:
-        """Return the half-widths of the bands for the log throughput, and for the log speed-up over
-        base points.
+        """Return the half-widths of the bands for the log throughput and for the log speed-up.
 
-        If neither a point nor its base point was measured, the errors at the two points are
-        correlated, and the half-width for the speed-up is estimated directly.
+        The speed-up of each point is relative to the base point at the same index. If neither a
+        point nor its base point was measured, the errors at the two points are correlated, and the
+        half-width for the speed-up is estimated directly.
         """
         from scipy.stats import norm
 

@@ -1,9 +1,10 @@
-"""Choice of the next points to measure, with the aim of reducing the possible regret of a schedule.
+"""Choice of the next points to measure, so that the possible regret decreases quickly.
 
-The method is best-arm identification based on the bands of the predictions, similar to LUCB. At the
-concurrency with the largest possible regret, the option with the highest mean among the options
-that may be better than the current choice is measured. If several points are requested together,
-each point is chosen as if the earlier points had yielded their predicted values.
+The method is best-arm identification based on the bands of the predictions, similar to LUCB. It
+considers the load with the largest possible regret. Of the options that may be better there than
+the current choice, the option with the highest mean is measured. If several points are requested
+together, each point is chosen as if the measurements of the previous points had equalled their
+predictions.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _RUNS = 3  # maximum number of runs per point, which suffices to estimate the no
 
 
 class Tuner:
-    """A tuner, which chooses the points to measure next and stores the results.
+    """A tuner, which proposes the points to measure next and stores the measurements.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ class Tuner:
     goal
         Goal of the choice.
     regret
-        Largest certified regret at which `ask` proposes no further points.
+        Upper bound on the regret at which `ask` stops proposing points.
     confidence
         Coverage of the bands.
 
@@ -93,8 +94,9 @@ class Tuner:
         """Build a tuner from the measurements of a sweep.
 
         The tuner may measure the sweep's loads with any draft length up to the longest measured
-        length. If `asking` is set, draft lengths up to the goal's maximum or, for sequential
-        drafters, up to twice the longest measured length are allowed as well.
+        length. If `asking` is true or the goal allows extrapolation, draft lengths up to the goal's
+        maximum are allowed as well. If `asking` is true and there is no maximum, sequential
+        drafters may draft up to twice the longest measured length.
         """
         if len(sweep.setups) > 1:
             raise InvalidInput(
@@ -124,7 +126,7 @@ class Tuner:
 
     @property
     def workloads(self) -> tuple[str, ...]:
-        """Names of the workloads."""
+        """Names of the workloads that are served."""
         return tuple(dict.fromkeys(workload for workload, _ in self.cases))
 
     @property
@@ -137,7 +139,7 @@ class Tuner:
     def tell(
         self, point: Point, tokens_per_second: float, acceptance_length: float | None = None
     ) -> None:
-        """Add a measurement."""
+        """Add a measurement at a point."""
         self.measurements.append(Measurement(point, tokens_per_second, acceptance_length))
 
     @property
@@ -147,7 +149,7 @@ class Tuner:
         return None in lengths and any(lengths)
 
     def result(self) -> Tuning:
-        """Return the schedule for the measurements so far.
+        """Return the best schedule given the measurements so far.
 
         Raises
         ------
@@ -160,7 +162,7 @@ class Tuner:
     def ask(self, count: int = 1) -> list[Point]:
         """Return up to `count` points to measure next.
 
-        The list is empty once the certified regret is small enough.
+        The list is empty once the bound on the regret is small enough.
         """
         integer("count", count, 1)
         asked: list[Point] = []
@@ -187,8 +189,8 @@ class Tuner:
     def _first_points(self) -> list[Point]:
         """Return the initial points, which must be measured before a comparison is possible.
 
-        The points are the smallest and the largest load, without speculation and with a medium
-        draft length, and the shortest and the longest draft at the smallest load.
+        At the smallest and the largest load, the points are no speculation and a medium draft
+        length. At the smallest load, the shortest and the longest draft length are added.
         """
         lengths = [length for length in self.draft_lengths if length]
         ends = sorted({self.concurrencies[0], self.concurrencies[-1]})
@@ -209,7 +211,7 @@ class Tuner:
 
         The point is the option with the largest mean among the options that may be better than the
         current choice. A point is measured repeatedly, up to `_RUNS` times, only if noise alone
-        decides between the options. The result is None if no measurement helps: some regret may
+        decides between the options. The result is None if no measurement helps. Some regret may
         remain because an engine cannot be optimal at every batch size.
         """
         grid, runs = tuning.grid, Counter(measurement.point for measurement in known)
@@ -233,7 +235,7 @@ class Tuner:
     def _imagined(
         self, point: Point, predictor: Predictor | None, known: Sequence[Measurement]
     ) -> Measurement:
-        """Return the predicted measurement at a point, or a placeholder if no prediction exists."""
+        """Return the predicted measurement at a point, or a placeholder without a prediction."""
         try:
             predictor = predictor or self._predictor(known)
         except InvalidInput:

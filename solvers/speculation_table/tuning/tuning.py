@@ -23,7 +23,7 @@ from specopt.solvers.speculation_table.tuning.grid import (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tuning(Answers):
-    """A chosen schedule with the answers among which it was chosen.
+    """A chosen schedule, together with the answers from which it was chosen.
 
     In addition to the parameters of `Answers`, the class has the following parameters.
 
@@ -32,9 +32,9 @@ class Tuning(Answers):
     schedule
         Draft length for each batch size.
     notes
-        Notes for the reader.
+        Remarks on the choice, for users.
     setup
-        Drafter and mode.
+        Drafter and mode of the engine.
     gain
         Geometric mean of the speed-ups on which the choice is based, including costs. With
         `robust`, the lower limits of the speed-ups are averaged.
@@ -42,8 +42,9 @@ class Tuning(Answers):
         Capacity of every option, or an empty list if there is neither a latency target nor a memory
         limit.
     break_even
-        Mean number of tokens per step above which a draft length pays off, for each load and draft
-        length. If the current number is unknown, the entry is the ratio of the two numbers.
+        Acceptance length above which a draft length pays off, for each load and draft length. If
+        the current acceptance length is unknown, the entry is the ratio of the break-even value to
+        it.
     """
 
     schedule: Schedule
@@ -55,7 +56,7 @@ class Tuning(Answers):
 
     @property
     def regret_bound(self) -> float:
-        """Upper bound on the share of throughput lost at any load, given the bands."""
+        """Upper bound on the share of throughput that is lost at any load, given the bands."""
         return max(self.regret(c)[0] for c in self.concurrencies)
 
     @property
@@ -74,21 +75,25 @@ class Tuning(Answers):
 
     @property
     def carries(self) -> int:
-        """Number of concurrent requests that the choice serves in time, or 0 if there is no
-        target.
+        """Number of concurrent requests that the choice serves within the target and the memory.
+
+        The value is 0 if there is neither a latency target nor a memory limit.
         """
         return next((one.concurrency for one in self.capacity if one.draft_length == self.name), 0)
 
     def row(self, concurrency: int) -> int:
-        """Return the grid row for a load; loads above the cap use the cap's row."""
+        """Return the index of the grid row that applies at a load.
+
+        Loads above the schedule's largest batch size use the row of that size.
+        """
         return self.grid.row(min(concurrency, self.schedule.largest_batch))
 
     def option(self, concurrency: int) -> int:
-        """Return the column of the option that the schedule uses at a load."""
+        """Return the index of the column of the option that the schedule uses at a load."""
         return column_of(self.schedule.at(concurrency))
 
     def is_option(self, column: int) -> bool:
-        """Return whether the option in a column was considered."""
+        """Return whether the option in a column was among the answers considered."""
         return not bool(np.isnan(self.grid.mean[:, column]).all()) and (
             column > 0 or not self.relative
         )
@@ -121,8 +126,10 @@ class Tuning(Answers):
         return found
 
     def regret(self, concurrency: int) -> tuple[float, int]:
-        """Return the maximum share of throughput that may be lost at a load compared with another
-        option, and the column of that option.
+        """Return the maximum share of throughput that may be lost at a load, and a column.
+
+        The loss is relative to another option that may be better. The column is that of this
+        option.
         """
         row, taken = self.grid.row(concurrency), self.option(concurrency)
         others = [k for k in self.rivals if k != taken and not np.isnan(self.grid.high[row, k])]

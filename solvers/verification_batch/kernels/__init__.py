@@ -1,1 +1,1 @@
-"""Compiled code of the methods for `verification-batch` problems."""
+"""Compiled kernels of the methods for `verification-batch` problems."""

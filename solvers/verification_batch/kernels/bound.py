@@ -1,5 +1,7 @@
-"""Upper bounds on the values of batches for every threshold (tightest deadline), based on prices of
-time and memory.
+"""Kernels that compute Lagrangian upper bounds on the values of batches.
+
+There is a bound for every threshold, which is the tightest deadline of a batch. The bounds follow
+from prices of time and memory.
 """
 
 import numpy as np
@@ -8,8 +10,10 @@ from specopt.solvers.kernels.kernel import helper, inlined, kernel, record
 from specopt.solvers.kernels.sorting import sort_by
 
 DIGIT = 2.3e-16
-"""Slightly more than the relative error of two roundings. Each bound is raised by the rounding
-error of its sum.
+"""Relative rounding error that is assumed for each term of a sum.
+
+It slightly exceeds the error of two roundings. Each bound is raised by the rounding error of its
+sum.
 """
 
 Items = record(
@@ -30,14 +34,18 @@ def ratio(value, cost):
 
 @inlined
 def fits(items, i, t, memory, D):
-    """Return whether an item fits in a room D in addition to the given time and memory."""
+    """Return whether an item fits in addition to the time and memory that are already used.
+
+    D is the limit on the total time.
+    """
     return memory + items.memory[i] <= items.memory_room and t + items.seconds[i] <= D
 
 
 @helper
 def by_density(items, end, per_second, per_byte, order):
-    """Fill `order` with the items below `end`, sorted by decreasing value per priced cost; ties
-    keep their original order.
+    """Fill `order` with the items below `end`, sorted by decreasing value per priced cost.
+
+    Ties keep their original order.
     """
     key = np.empty(end)
     for i in range(end):
@@ -48,13 +56,13 @@ def by_density(items, end, per_second, per_byte, order):
 
 @helper
 def lagrangian(items, start, end, D, per_second, per_byte):
-    """Return the Lagrangian bound for a threshold at given prices, which is an upper bound on the
-    value of every batch whose smallest room is D.
+    """Return the Lagrangian bound for a threshold at the prices `per_second` and `per_byte`.
 
-    The items start..end-1 are those whose room is exactly D. A batch contains at least one of these
-    items, even if the item's reduced value is negative. The bound allows for rounding: every term
-    of the sum is rounded when it is added, and the error of a reduced value is a few digits of the
-    value itself.
+    This is an upper bound on the value of every batch whose smallest room is D. A room is the time
+    that a deadline leaves for the items of a batch. The items start..end-1 are those whose room is
+    exactly D. A batch contains at least one of these items, even if the item's reduced value is
+    negative. The bound allows for rounding. Every term of the sum is rounded when it is added, and
+    the error of a reduced value is a few digits of the value itself.
     """
     bound = per_second * max(D, 0.0) + per_byte * items.memory_room
     forced, largest = -np.inf, 0.0
@@ -72,10 +80,11 @@ def lagrangian(items, start, end, D, per_second, per_byte):
 
 @helper
 def prices(items, order, end, D, per_second, per_byte):
-    """Return the prices of time and memory at the first item that does not fit in a greedy batch in
-    the given order, and whether the relaxed solution exceeds the memory.
+    """Return prices of time and memory that follow from a greedy batch.
 
-    The arguments `per_second` and `per_byte` are the costs by which the items are ordered.
+    The prices are those of the first item in `order` that does not fit. Also return whether the
+    relaxed solution exceeds the memory. The arguments `per_second` and `per_byte` are the costs by
+    which the items are ordered.
     """
     capacity = per_second * max(D, 0.0) + per_byte * items.memory_room
     used, memory, price = 0.0, 0.0, 0.0
@@ -93,12 +102,11 @@ def prices(items, order, end, D, per_second, per_byte):
 
 @helper
 def dual(items, by_time, by_memory, start, end, D, passes, enough, order):
-    """Return an approximately smallest Lagrangian bound for a threshold, with its prices. The
-    prices of time alone, of memory alone, and of mixes found by bisection are tried, until a bound
-    is at most `enough`.
+    """Return an approximately minimal Lagrangian bound for a threshold, with its prices.
 
-    `by_time` and `by_memory` contain items, at least those below `end`, sorted by decreasing value
-    per second and per byte; `order` is scratch space.
+    Prices of time alone, of memory alone, and of mixtures found by bisection are tried, until a
+    bound is at most `enough`. `by_time` and `by_memory` contain at least the items below `end`,
+    sorted by decreasing value per second and per byte. `order` is scratch space.
     """
     scale_t, scale_memory = ratio(1.0, D), ratio(1.0, items.memory_room)
     if not scale_t < np.inf:
@@ -129,12 +137,11 @@ def dual(items, by_time, by_memory, start, end, D, passes, enough, order):
 
 @kernel("void(i8[::1], i8[::1], Items, f8, i8, f8[::1], f8[::1], f8[::1], u1[::1])")
 def bound_blocks(starts, ends, items, enough, passes, bound, per_second, per_byte, stop):
-    """Compute a bound and its prices for every block of thresholds, given sorted items. The bounds
-    are tight only above `enough`.
+    """Compute a bound with its prices for every block of thresholds, given sorted items.
 
-    The items of a block are the items whose rooms are those of the block's thresholds. A batch
-    contains at least one of these items, and fits in the largest of their rooms. The prices of the
-    previous block are tried first.
+    Bounds of at most `enough` need not be tight. The items of a block are the items whose rooms are
+    those of the block's thresholds. A batch contains at least one of these items, and fits in the
+    largest of their rooms. The prices of the previous block are tried first.
     """
     size = len(items.value)
     orders = np.empty((3, size), np.int64)

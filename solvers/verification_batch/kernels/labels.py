@@ -1,5 +1,6 @@
-"""Labels (time, memory, value) of batches for verification batching, which are extended one item at
-a time.
+"""Kernels that extend the labels of batches by one item at a time.
+
+A label consists of the time, memory and value of a batch.
 """
 
 import numpy as np
@@ -9,18 +10,25 @@ from specopt.solvers.kernels.sorting import sort_by
 from specopt.solvers.verification_batch.kernels.bound import Items  # noqa: F401  (in a signature)
 
 BatchLabel = rows("BatchLabel", seconds="f8", memory="f8", value="f8", node="i8")
-"""Time, memory and value of a batch, and the node from which its items can be traced."""
+"""A label, with the node from which its items can be traced.
+
+The other fields are the time, memory and value of the batch.
+"""
 
 Threshold = rows("Threshold", end="i8", D="f8", per_second="f8", per_byte="f8")
-"""End of the range of the threshold's items, its smallest room D, and its prices."""
+"""A threshold for the search, which is the tightest deadline of a batch.
+
+`end` is the end of the range of its items, `D` is its smallest room, and `per_second` and
+`per_byte` are its prices.
+"""
 
 
 @helper
 def promising(first, items, thresholds, rest, t, memory, value, enough):
-    """Return whether a label can still be completed to a value above `enough` under any threshold
-    from `first` on.
+    """Return whether a label can still be completed to a batch with a value above `enough`.
 
-    `rest` is the total reduced value of the items to come, at the prices of each threshold.
+    The thresholds from `first` on are considered. `rest` is the total reduced value of the
+    remaining items, at the prices of each threshold.
     """
     for k in range(first, len(thresholds)):
         threshold = thresholds[k]
@@ -36,10 +44,10 @@ def promising(first, items, thresholds, rest, t, memory, value, enough):
 
 @helper
 def dominated(mem, val, front_mem, front_val, size):
-    """Insert a label into the Pareto front of (memory, value) over all labels with no more time.
+    """Insert a label into the Pareto front of memory and value over all labels with no more time.
 
-    Return the new size of the front, or -1 if some label on the front has at most the memory and at
-    least the value of the new label.
+    Return the new size of the front. Return -1 if the new label is dominated: some label on the
+    front has no more memory and no less value.
     """
     low, high = 0, size
     while low < high:  # the first entry with more memory
@@ -73,14 +81,16 @@ def dominated(mem, val, front_mem, front_val, size):
     steps=lambda i, count, *_: 100 * count,
 )
 def extend(i, count, base, labels, items, thresholds, rest, enough, out, parents):
-    """Extend every label by an item. Keep each label both with and without the item, merged by
-    time, unless the result is dominated or hopeless.
+    """Extend every label by the item with index i.
 
-    `labels` contains `count` labels in order of increasing time. `rest` contains, for each item,
-    the total reduced value of that item and all later items, at the prices of each threshold.
-    `parents` receives the node of the label that each new node extends; new nodes are numbered from
-    `base`. Return the numbers of labels and of new nodes, and the value and node of the best label
-    that ends with the item (-inf and -1 if there is no such label).
+    Each label is kept both with and without the item, unless the result is dominated or hopeless.
+
+    `labels` contains `count` labels in order of increasing time, which is also the order of the
+    result. `rest` contains, for each item, the total reduced value of that item and all later
+    items, at the prices of each threshold. `parents` receives the node of the label that each new
+    node extends. New nodes are numbered from `base`. Return the numbers of labels and of new nodes,
+    and the value and node of the best label that ends with the item (-inf and -1 if there is no
+    such label).
     """
     first = 0  # the first of the remaining thresholds
     while first < len(thresholds) and thresholds[first].end <= i + 1:
@@ -126,7 +136,7 @@ def extend(i, count, base, labels, items, thresholds, rest, enough, out, parents
 
 @helper
 def sums(values, first, last):
-    """Return the sums over all subsets of a range of values, indexed by the bits of the subset."""
+    """Return the sums over all subsets of values[first:last], indexed by the bits of the subset."""
     found = np.zeros(1 << (last - first))
     for k in range(last - first):
         for mask in range(1 << k):
@@ -136,11 +146,12 @@ def sums(values, first, last):
 
 @kernel("i8(f8[::1], f8[::1], f8[::1], f8, f8)")
 def best_of_few(values, seconds, memory, room, space):
-    """Return the best subset within the time `room` and the memory `space`, as bits.
+    """Return the most valuable subset within `room` and `space`, encoded as bits.
 
-    Subsets of the first half, in order of decreasing time, are combined with subsets of the second
-    half, in order of increasing time. A Fenwick tree over memory contains the second-half subsets
-    that fit in time, and finds the most valuable subset that fits in memory.
+    `room` limits the time, and `space` limits the memory. Subsets of the first half, in order of
+    decreasing time, are combined with subsets of the second half, in order of increasing time. A
+    Fenwick tree over memory contains the second-half subsets that fit in time, and finds the most
+    valuable subset that fits in memory.
     """
     size, half = len(values), len(values) // 2
     v, t, m = sums(values, 0, half), sums(seconds, 0, half), sums(memory, 0, half)

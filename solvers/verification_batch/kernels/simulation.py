@@ -1,12 +1,13 @@
-"""Long-run simulation of verification batching: devices that draft, and one verifier that serves
-batch after batch.
+"""Kernels for the long-run simulation of verification batching.
 
-`choose` makes one decision: which pending requests the verifier serves next. `calibrate` updates
-the believed costs from the observed duration of a batch. `play` is the event simulation around
-these two functions; a server that embeds the scheduler calls the same functions.
+Devices draft tokens, and one verifier serves one batch after another.
 
-Random numbers are SplitMix64, one stream per (key, device, response). Two policies that are
-simulated with the same key therefore see the same prompts, lengths, acceptances and delays.
+`choose` selects the pending requests that the verifier serves next. `calibrate` updates the
+estimated costs from the observed duration of a batch. `play` is the event simulation around these
+two functions. A server that embeds the scheduler calls the same two functions.
+
+Random numbers come from SplitMix64, with one stream per (key, device, response). Two policies that
+are simulated with the same key therefore see the same prompts, lengths, acceptances and delays.
 """
 
 import math
@@ -21,56 +22,66 @@ FCFS, EDF, ALGORITHM_1, ALGORITHM_1_DROP, PER_EPOCH, SLACK = 0, 1, 2, 3, 4, 5
 
 LUCK = 6.0  # 1.3 ln(100), see `latest`
 AHEAD_WINDOWS = 10.0
-"""Number of windows by which a response runs ahead while its prefix is cached, if the cache cannot
-hold all prefixes. Computing a prefix again costs about as much as five warm verifications. With any
-value from 6 to 20, the capacity is the same within 4 %.
+"""Number of windows by which a response runs ahead while its prefix is cached.
+
+It applies if the cache cannot hold all prefixes. Computing a prefix again costs about as much as
+five warm verifications. The capacity is the same within 4 % for all values from 6 to 20.
 """
 
 START_ERROR = 0.3
-"""Relative standard deviation of each coefficient's initial error, in addition to the error that is
-common to all coefficients.
+"""Relative standard deviation of the initial error of each cost coefficient.
+
+It is in addition to the error that is common to all coefficients.
 """
 
 BOUND = 3.0
-"""Number of typical errors at which the deviation of a batch is clipped, so that a stall has little
-effect.
+"""Number of typical errors at which the deviation of a batch is clipped.
+
+Clipping limits the effect of a single stall on the estimated costs.
 """
 
 MEMORY, SHORT_MEMORY = 32.0, 8.0
-"""Number of past batches whose durations are fitted, which is a few seconds of a busy verifier.
-After a batch whose deviation exceeds the bound, the shorter memory applies, because the machine may
-have changed.
+"""Numbers of past batches to which the cost estimates are fitted.
+
+The longer memory is a few seconds of a busy verifier. The shorter memory applies after a batch
+whose deviation exceeds `BOUND`, because the machine may have changed.
 """
 
 MIN_ERROR, ERROR_STEP, MEDIAN = 0.01, 1.13, 0.67
-"""Smallest typical error, and the factor by which the typical error rises or falls after every
-batch. With this update, MEDIAN times the typical error is the median of the errors.
+"""Parameters of the running estimate of the typical error.
+
+MIN_ERROR is its minimum, and ERROR_STEP is the factor by which it rises or falls after every batch.
+With this update, MEDIAN times the typical error tracks the median of the errors.
 """
 
 SPARE_SHARE = 0.25
-"""Longest batch that may include requests that could wait, as a share of the time allowed to the
-tightest requests. A request that arrives during such a batch waits for that batch and its own
-batch. From 0.33 on, a class with little time is late more often.
+"""Maximum duration of a batch that includes requests that could wait.
+
+It is given as a fraction of the time allowed to the tightest requests. A request that arrives
+during such a batch waits for that batch and its own batch. With values of 0.33 or more, a class
+with little time is late more often.
 """
 
 TIGHTEST, FOLLOW = 0.01, 0.1
-"""Share of requests that count as tightest, and step size of the updates to the logarithm of the
-time allowed to these requests. The update adapts to tighter requests after some tens of requests,
-and outliers have little effect.
+"""Parameters of the estimate of the time allowed to the tightest requests.
+
+TIGHTEST is the share of requests that count as tightest, and FOLLOW is the step size of the updates
+to the logarithm of the estimate. The estimate adapts to tighter requests after some tens of
+requests, and outliers have little effect.
 """
 
 SPIKE_BATCHES, SPIKE_RATIO = 50, 1.5
-"""W and tau of Eq. 21: a batch is a spike if it lasts more than SPIKE_RATIO times the mean of the
-SPIKE_BATCHES batches before it. `run_ahead` also averages over SPIKE_BATCHES batches.
+"""W and tau of Eq. 21.
+
+A batch is a spike if it lasts more than SPIKE_RATIO times the mean of the previous SPIKE_BATCHES
+batches. `run_ahead` also averages over SPIKE_BATCHES batches.
 """
 
 SPREAD = 20.0
-"""Maximum time, in seconds, within which all devices appear for the first time, during the
-warm-up.
-"""
+"""Maximum time, in seconds, within which all devices start during the warm-up."""
 
 WAITS = 1
-"""Value of `waits` for a request that is waiting."""
+"""Value of an entry of `waits` if the request is still in the queue."""
 
 Rule = record(
     "Rule",
@@ -101,7 +112,7 @@ Pending = record(
     waits="i1[::1]",  # any value other than WAITS: the request has left the queue
 )
 Sorting = record("Sorting", keys="f8[::1]", places="i8[::1]")
-"""Sort buffer, with one entry per pending request."""
+"""Buffer for sorting the pending requests, with one entry per request."""
 
 Calibration = record(
     "Calibration",  # of the costs, as factors of the initial costs
@@ -123,13 +134,18 @@ Verifier = record(
     central="b1",  # whether the verifier decodes alone, one token at a time
 )
 Lengths = record("Lengths", median="f8", sigma="f8", most="f8")
-"""Parameters of a lognormal number of tokens."""
+"""Parameters of a log-normal number of tokens.
+
+They are its median, the standard deviation of its logarithm, and its upper limit.
+"""
 
 Predictor = record(
     "Predictor", used="b1", false_accept="f8", false_reject="f8", false_accept_after="f8"
 )
-"""Whether drafting stops at the first predicted rejection, and the error probabilities of the
-predictor.
+"""The predictor of rejections on a device.
+
+`used` tells whether drafting stops at the first predicted rejection. The other fields are the error
+probabilities of the predictor.
 """
 
 Devices = record(
@@ -163,11 +179,14 @@ Device = rows(
     due="f8",
     until="f8",
 )
-"""State of a device: the number of responses begun; the prompt, length, finished tokens and start
-of the current response, and whether the response is counted. The state also contains the tokens
-drafted, sent and accepted in the current window, and the time at which the window arrives at the
-verifier. The last fields are the window's deadline, the due time of the response, and the latest
-time until which the request can wait.
+"""State of a device.
+
+`responses` is the number of responses begun. `prompt`, `target`, `done`, `started` and `counted`
+describe the current response: its prompt length, its length, its finished tokens, its start, and
+whether it is counted. `drafted`, `sent` and `accepted` are the tokens of the current window, and
+`arrival` is the time at which the window reaches the verifier. `deadline` is the window's deadline,
+`due` is the due time of the response, and `until` is the latest time until which the request can
+wait.
 """
 
 ByClass = rows(
@@ -181,9 +200,12 @@ ByClass = rows(
     late="i8",
     late_in_spikes="i8",
 )
-"""Counters per class: counted responses, responses that are slower than required, tokens, seconds,
-and tokens of responses on time; iterations within the window, iterations past their deadline, and
-late iterations in a spike.
+"""Counters for one class of devices.
+
+The counters of responses are the number of counted responses, the number of responses that are
+slower than required, their tokens and seconds, and the tokens of responses that are on time. The
+counters of iterations within the window are their number, the number of late iterations, and the
+number of late iterations whose batch is a spike.
 """
 
 Served = rows(
@@ -197,9 +219,11 @@ Served = rows(
     responses="i8",
     logged="i8",
 )
-"""Totals within the window: batches, busy seconds, tokens committed, tokens drafted, drafted tokens
-that were not accepted, and cold iterations. The last two fields are the numbers of rows of
-responses and of the log.
+"""Totals within the window.
+
+They are the numbers of batches, busy seconds, committed tokens, drafted tokens, drafted tokens that
+were not accepted, and cold iterations. `responses` and `logged` are the numbers of rows written to
+the responses and to the log.
 """
 
 Response = rows("Response", device_class="i8", speed="f8", tokens="f8", start="f8", seconds="f8")
@@ -214,14 +238,17 @@ Iteration = rows(
     ratio="f8",
     late="b1",
 )
-"""Batch, device, start of the batch, queueing time, duration of the batch in seconds, deadline,
-ratio to the moving mean (Eq. 21), and whether the deadline was missed.
+"""One row of the log, which describes a device's iteration.
+
+`batch` and `device` are indices. `start` and `seconds` are the start and the duration of the batch,
+and `queued` is the queueing time, all in seconds. `ratio` is the ratio of the duration to the
+moving mean (Eq. 21), and `late` tells whether `deadline` was missed.
 """
 
 
 @helper
 def calibration(costs):
-    """Return the initial calibration of the costs, before the first batch."""
+    """Return the initial calibration state for `costs`, before the first batch."""
     return Calibration(costs.copy(), np.zeros((4, 4)), np.zeros(4), np.full(1, START_ERROR))
 
 
@@ -230,14 +257,16 @@ def calibration(costs):
 
 @inlined
 def _weight(costs, new, cached):
-    """Return w = a L_new + b_compute (L_cached + L_new) L_new + b_read L_cached (Eq. 18)."""
+    """Return the weight w of a request in seconds (Eq. 18).
+
+    The weight is a L_new + b_compute (L_cached + L_new) L_new + b_read L_cached.
+    """
     return costs[0] * new + costs[1] * ((cached + new) * new) + costs[2] * cached
 
 
 @helper
 def _candidates(now, rule, order, turn, pending, room):
-    """Build a heap of the requests in the given turn and their sort keys, and return the size of
-    the heap.
+    """Build a heap of the requests in a turn, ordered by their sort keys, and return its size.
 
     Under the policy ``slack``, turn 0 contains urgent requests, turn 1 requests that run ahead
     while their prefix is cached, turn 2 requests that were given up, and turn 3 requests that can
@@ -270,12 +299,12 @@ def _candidates(now, rule, order, turn, pending, room):
 
 @helper
 def _take(now, rule, order, pending, room, batch):
-    """Add requests to the batch, turn by turn and in order of increasing key, until a request would
-    exceed the cap or the memory limit. Return the size of the batch.
+    """Add requests to the batch, turn by turn and in order of increasing key, and return its size.
 
-    The first request that fits in memory is added regardless of the cap. Requests with equal keys
-    are added in order of arrival. Requests that can wait are added while the batch stays short. A
-    heap sorts only the requests that are added.
+    The batch ends when a request would exceed the cap or the memory limit. The first request that
+    fits in memory is added regardless of the cap. Requests with equal keys are added in order of
+    arrival. Requests that can wait are added only while the batch stays short. A heap is used so
+    that only the requests that are added need to be sorted.
     """
     count, seconds, used, cap = 0, rule.costs[3], 0.0, rule.cap
     for turn in range(4 if order == SLACK else 1):
@@ -304,7 +333,7 @@ def _take(now, rule, order, pending, room, batch):
 
 @inlined
 def _by_density(value, weight, which):
-    """Return the given requests in order of decreasing value per second.
+    """Return the requests `which` in order of decreasing value per second.
 
     Ties keep their original order. A request that takes no time comes first.
     """
@@ -314,11 +343,13 @@ def _by_density(value, weight, which):
 
 @helper
 def _add(now, rule, order, are_late, count, weight, memory, pending, batch):
-    """Add requests in the given order to the first `count` requests of the batch, as long as the
-    memory suffices and no request becomes late. Return the new size.
+    """Add the requests in `order` to a batch, provided that no request becomes late.
 
-    If `are_late` is set, the added requests are themselves late and must only keep the other
-    requests on time; requests that do not fit are skipped. Otherwise, the first request that does
+    The memory of the batch is limited as well. The batch initially consists of the first `count`
+    entries of `batch`. Return its new size.
+
+    If `are_late` is true, the added requests are themselves late, and only the other requests must
+    stay on time. Requests that do not fit are then skipped. Otherwise, the first request that does
     not fit ends the batch.
     """
     deadline = pending.deadline
@@ -342,7 +373,7 @@ def _add(now, rule, order, are_late, count, weight, memory, pending, batch):
 
 @helper
 def _algorithm_1(now, rule, use, weight, memory, pending, batch):
-    """Run Algorithm 1 on the requests marked in `use`. Return the size of the batch."""
+    """Run Algorithm 1 on the requests marked in `use`, and return the size of the batch."""
     deadline = pending.deadline
     is_critical = now >= deadline - weight - rule.guard  # Eq. 17
     critical = np.flatnonzero(use & is_critical)
@@ -356,11 +387,11 @@ def _algorithm_1(now, rule, use, weight, memory, pending, batch):
 
 @helper
 def _per_epoch(now, rule, use, weight, memory, pending, batch):
-    """Run the density greedy with skips for every tightest deadline D, keep the best batch, and
-    return its size.
+    """Choose the best batch that a density greedy finds, and return its size.
 
-    If all values are equal and memory does not bind, the greedy selects the lightest requests, and
-    the result is optimal.
+    For every tightest deadline D, the greedy adds requests by decreasing value per second and skips
+    those that do not fit. If all values are equal and memory does not bind, the greedy selects the
+    lightest requests, and the result is optimal.
     """
     value, deadline = pending.value, pending.deadline
     usable = np.flatnonzero(use)
@@ -383,8 +414,10 @@ def _per_epoch(now, rule, use, weight, memory, pending, batch):
 
 @helper
 def _by_deadline(now, rule, pending, room, batch):
-    """Choose a batch by the deadlines of the current iterations, either with Algorithm 1, with or
-    without late requests, or as the best batch of this epoch.
+    """Choose a batch by the deadlines of the current iterations, and return its size.
+
+    The policy is either Algorithm 1, with or without late requests, or the best batch of this
+    epoch.
     """
     weight = _weight(rule.costs, pending.new, pending.cached)
     memory = rule.bytes_per_token * (pending.cached + pending.new)
@@ -407,15 +440,14 @@ def _by_deadline(now, rule, pending, room, batch):
 
 @helper
 def latest(rule, due, tokens, tau, allowed):
-    """Return the latest time until which a request can wait. At that time, its response is still
-    ahead of its due time by one window and a margin for bad luck, unless the rule specifies the
-    lead.
+    """Return the latest time until which a request can wait.
 
-    The window covers the last iteration, which may yield one token instead of E[tokens]. Before the
-    last iteration, the lead over tau is a random walk: an iteration adds tokens / tau and lasts
-    about half of the time allowed. The probability of falling back by x is exp(-2 x drift /
-    variance), with drift allowed / 2 and variance about 1.3 (E[tokens] - 1) / tau^2. LUCK sets this
-    probability to 1 %.
+    At that time, its response is still ahead of its due time by one window and a margin for bad
+    luck, unless the rule specifies the lead. The window covers the last iteration, which may yield
+    one token instead of E[tokens]. Before the last iteration, the lead over tau is a random walk:
+    an iteration adds tokens / tau and lasts about half of the time allowed. The probability of
+    falling back by x is exp(-2 x drift / variance), with drift allowed / 2 and variance about 1.3
+    (E[tokens] - 1) / tau^2. LUCK sets this probability to 1 %.
     """
     if rule.defer >= 0.0:
         return due - rule.defer
@@ -424,8 +456,10 @@ def latest(rule, due, tokens, tau, allowed):
 
 @kernel("f8(f8, f8)")
 def tighter(tight, allowed):
-    """Return the updated estimate of the time allowed to the tightest requests, after a request
-    with an allowed time of `allowed` seconds.
+    """Return the updated estimate of the time allowed to the tightest requests.
+
+    `tight` is the previous estimate, and `allowed` is the time allowed to the latest request, both
+    in seconds.
     """
     if tight == 0.0:
         return allowed
@@ -434,12 +468,12 @@ def tighter(tight, allowed):
 
 @kernel("void(f8, Rule, Pending, f8[::1], f8[::1])")
 def meet(now, rule, pending, speed, allowed):
-    """Compute how long the requests that have arrived since the last decision can wait. Before the
-    call, their entries in `latest` are NaN.
+    """Compute how long the requests that have arrived since the last decision can wait.
 
-    ``speed`` is tau. ``allowed`` is the time from arrival to deadline, in seconds; it is negative
-    for a request that has just arrived. The arrays ``allowed`` and ``latest``, and the rule's
-    estimate for the tightest requests, are modified in place.
+    Before the call, their entries in `latest` must be NaN. ``speed`` is tau. ``allowed`` is the
+    time from arrival to deadline, in seconds, or negative for a request that has just arrived. The
+    arrays ``allowed`` and ``latest``, and the rule's estimate for the tightest requests, are
+    modified in place.
     """
     i = len(allowed) - 1
     while i >= 0 and pending.latest[i] != pending.latest[i]:
@@ -452,10 +486,10 @@ def meet(now, rule, pending, speed, allowed):
 
 @kernel("i8(f8, Rule, Pending, Sorting, i8[::1])")
 def choose(now, rule, pending, room, batch):
-    """Choose the pending requests that the verifier serves now, and return their number. Zero means
-    that the verifier waits for the next arrival.
+    """Choose the pending requests that the verifier serves now, and return their number.
 
-    The chosen requests are written to the first entries of ``batch`` (n,), in the policy's order.
+    Zero means that the verifier waits for the next arrival. The chosen requests are written to the
+    first entries of ``batch``, with shape (n,), in the policy's order.
     """
     if len(pending.value) == 0:
         return 0
@@ -466,10 +500,10 @@ def choose(now, rule, pending, room, batch):
 
 @kernel("f8(f8, Rule, Pending, Sorting, i8[::1])")
 def done_at(now, rule, pending, room, batch):
-    """Return the time at which the last pending request is done if no further requests arrive, or
-    infinity if it is never done.
+    """Return the time at which the last pending request is completed if no more requests arrive.
 
-    The entries of `waits` for the requests served, and the work space, are modified in place.
+    The result is infinite if the request is never completed. The entries of `waits` for the
+    requests served, and the work space, are modified in place.
     """
     last = len(pending.value) - 1
     while pending.waits[last] == WAITS:
@@ -485,14 +519,14 @@ def done_at(now, rule, pending, room, batch):
 
 @kernel("void(f8[::1], Calibration, f8[::1], f8)")
 def calibrate(costs, calibration, work, seconds):
-    """Update the costs after a batch with the given duration, by nonnegative least squares on the
-    relative errors of recent batches.
+    """Update the estimated costs after a batch that took `seconds` seconds.
 
-    In directions that the batches do not determine, the costs keep their initial proportions: a
-    slower machine is assumed to be slower in all terms.
+    The costs are fitted by nonnegative least squares to the relative errors of recent batches. In
+    directions that the batches do not determine, the costs keep their initial proportions, because
+    a slower machine is assumed to be slower in all terms.
 
-    ``work`` contains N_linear, N_interactions and N_cached of the batch, and 1. The costs and the
-    calibration are modified in place.
+    ``work`` contains N_linear, N_interactions and N_cached of the batch, followed by 1. The costs
+    and the calibration are modified in place.
     """
     given, squares, products, error = calibration
     terms = given * work
@@ -522,7 +556,7 @@ def calibrate(costs, calibration, work, seconds):
 
 @helper
 def _length(streams, j, lengths):
-    """Return a lognormal number of tokens, rounded, between 1 and the upper limit."""
+    """Draw a log-normal number of tokens, rounded and clipped to between 1 and the upper limit."""
     return min(
         lengths.most,
         max(1.0, np.rint(lengths.median * math.exp(lengths.sigma * draw_normal(streams, j)))),
@@ -534,8 +568,9 @@ def _length(streams, j, lengths):
 
 @helper
 def _begin_response(key, streams, j, one, devices):
-    """Draw the prompt length and the output length of a device's next response from a separate
-    random stream.
+    """Draw the prompt length and the output length of a device's next response.
+
+    Each response has a separate random stream.
     """
     one.responses += 1
     streams[j] = mixed(mixed(key + np.uint64(j + 1) * GOLDEN) + np.uint64(one.responses) * GOLDEN)
@@ -545,9 +580,9 @@ def _begin_response(key, streams, j, one, devices):
 
 @helper
 def _draft(streams, j, devices):
-    """Draft one window, and return the numbers of tokens drafted, tokens sent, and tokens that the
-    verifier will accept.
+    """Simulate drafting one window on a device.
 
+    Return the numbers of tokens drafted, tokens sent, and tokens that the verifier will accept.
     With a predictor, the device stops at the first predicted rejection, and sends the tokens before
     that rejection.
     """
@@ -572,10 +607,10 @@ def _draft(streams, j, devices):
 
 @helper
 def _begin_window(streams, j, one, devices, tau, begin):
-    """Draft the device's next window from time `begin` on, and return the expected number of tokens
-    of the window.
+    """Draft the device's next window from time `begin` on, and return its expected tokens.
 
-    The arrival is the time at which the draft is complete, without the delay to the verifier.
+    The arrival is set to the time at which the draft is complete, without the delay to the
+    verifier.
     """
     one.drafted, one.sent, one.accepted = _draft(streams, j, devices)
     tokens = devices.expected[one.sent]
@@ -587,8 +622,9 @@ def _begin_window(streams, j, one, devices, tau, begin):
 
 @kernel("void(f8, f8[::1], f8[::1])")
 def evict(room, cached, first):
-    """Drop prefixes, in order of increasing `first`, until the remaining prefixes fit into the
-    cache.
+    """Drop prefixes from the cache until the remaining prefixes fit in `room`.
+
+    Prefixes are dropped in order of increasing `first`.
     """
     total = cached.sum()
     if total <= room:
@@ -602,13 +638,13 @@ def evict(room, cached, first):
 
 @kernel("void(f8, f8, f8[::1], f8[::1], f8[::1], i8[::1], f8[::1])")
 def run_ahead(room, batch_seconds, size, window, away, order, ahead):
-    """Choose the responses that run ahead while their prefix is cached, so that the prefixes of the
-    other responses can stay.
+    """Choose the responses that run ahead while their prefix is cached.
 
-    A response that runs ahead needs cache room only for the share of time in which it runs. Per
-    iteration, that time is ``away`` plus one and a half batches, instead of the ``window`` that an
-    iteration may last. Slow responses (first in ``order``) save the most room and cost the least. A
-    fifth of the room is reserved for random variation.
+    As a result, the prefixes of the other responses can stay in the cache. A response that runs
+    ahead needs cache room only for the fraction of time in which it runs. Per iteration, that time
+    is ``away`` plus one and a half batches, instead of the ``window`` that an iteration may last.
+    Slow responses (first in ``order``) save the most room at the lowest cost. A fifth of the room
+    is reserved for random variation.
     """
     short = size.sum() - 0.8 * room
     for j in order:
@@ -624,13 +660,14 @@ def run_ahead(room, batch_seconds, size, window, away, order, ahead):
     " Response[::1], Iteration[::1])"
 )
 def play(key, opens, closes, rule, verifier, devices, states, by_class, served, responses, log):
-    """Simulate until all responses that start in the window from `opens` to `closes` have ended,
-    but at most until the time 2 `closes`. Return whether the policy stalled.
+    """Simulate a verifier and its devices, and return whether the policy stalled.
 
-    A response is counted if it starts within the window or spans the whole window. ``states`` is
-    work space with one row per device, filled with zeros. The function fills ``by_class`` and the
-    only entry of ``served``. As far as there is room, it also fills ``responses`` with the counted
-    responses and ``log`` with the iterations within the window.
+    The simulation continues until all responses that start in the window from `opens` to `closes`
+    have ended, but at most until time 2 `closes`. A response is counted if it starts within the
+    window or spans the whole window. ``states`` is work space with one row per device that must be
+    filled with zeros. The function fills ``by_class`` and the only entry of ``served``. As far as
+    there is room, it also fills ``responses`` with the counted responses and ``log`` with the
+    iterations within the window.
     """
     total = served[0]
     n = len(states)

@@ -1,11 +1,11 @@
-"""Greedy batches and exchanges for verification batching (paper 2, Eq. 13-15 at one epoch),
-threshold by threshold.
+"""Kernels that find good batches by greedy algorithms and exchanges, for one threshold at a time.
 
-Once the tightest deadline that a batch admits is fixed, a knapsack problem remains. Its constraints
-are the room D that this deadline leaves for the weights, and the memory; its items are the requests
-with no earlier deadline. With requests sorted by decreasing room ("items" below), the items of
-every threshold are a prefix, and the room shrinks as the prefix grows. In every kernel, a batch
-whose weights sum to t fits the threshold if t <= D in floating point: the rooms passed by the
+The problem is verification batching at one epoch (paper 2, Eq. 13-15). A threshold is the tightest
+deadline of a batch. Once it is fixed, a knapsack problem remains. Its constraints are the room D
+that this deadline leaves for the weights, and the memory. Its items are the requests with no
+earlier deadline. With requests sorted by decreasing room ("items" below), the items of every
+threshold are a prefix, and the room shrinks as the prefix grows. In every kernel, a batch whose
+weights sum to t fits the threshold if t <= D in floating point, because the rooms passed by the
 caller include all tolerances.
 """
 
@@ -25,22 +25,22 @@ from specopt.solvers.verification_batch.kernels.bound import (
 )
 
 STARTS = 4
-"""Number of thresholds at whose batches `sweep` starts exchanges."""
+"""Number of thresholds whose batches `sweep` improves by exchanges."""
 
 GRID = 4
-"""Number of mixes of time and memory that the greedies of `sweep` use, if memory may bind."""
+"""Number of mixtures of time and memory by which `sweep` sorts items if memory may bind."""
 
 MIXES = 5
-"""Number of bisection steps on the mix of time and memory in `sweep`."""
+"""Number of bisection steps with which `sweep` finds a mixture of the prices of time and memory."""
 
 CORE = 10
-"""Number of items next to the price whose subsets `sweep` enumerates."""
+"""Number of items with the smallest absolute reduced values whose subsets `sweep` enumerates."""
 
 ROUNDS = 6
-"""Maximum number of rounds of exchanges."""
+"""Maximum number of rounds of exchanges for a batch."""
 
 GAIN = 1.0 + 1e-12
-"""Minimum factor by which an exchange must appear to raise the value."""
+"""Minimum factor by which an exchange must appear to increase a value before it is tried."""
 
 
 @helper
@@ -55,11 +55,11 @@ def copy(source, target):
 
 @helper
 def fill(items, order, end, D, skip, t, memory, keeps, taken):
-    """Add items below `end`, except `skip`, to the batch in the given order, and return the added
-    value.
+    """Add items to a batch in the order given by `order`, and return the total value added.
 
-    `t` and `memory` are the time and memory of the batch so far. Items that do not fit are skipped.
-    `keeps` states whether to mark the added items in `taken`, or only to compute their value.
+    Only items below `end`, except `skip`, are considered, and items that do not fit are skipped.
+    `t` and `memory` are the time and memory of the batch so far. `keeps` tells whether to mark the
+    added items in `taken`, or only to compute their value.
     """
     gained = 0.0
     for i in order:
@@ -74,7 +74,7 @@ def fill(items, order, end, D, skip, t, memory, keeps, taken):
 
 @helper
 def use(items, end, taken):
-    """Return the value, time and memory of a batch, summed in order."""
+    """Return the value, time and memory of a batch, summed in the order of the items."""
     value, t, memory = 0.0, 0.0, 0.0
     for i in range(end):
         if taken[i]:
@@ -86,13 +86,13 @@ def use(items, end, taken):
 
 @inlined
 def admits(items, t, memory, D):
-    """Return whether the given time and memory fit in a threshold's room D."""
+    """Return whether a batch with time `t` and memory `memory` fits within a threshold's room D."""
     return memory <= items.memory_room and t <= D
 
 
 @helper
 def improve(items, order, end, D, stop, trial, taken):
-    """Improve a batch by exchanges until no exchange raises the value, and return the value.
+    """Improve a batch by exchanges until no exchange increases its value, and return the value.
 
     An exchange either removes one item and adds another item or refills the batch, or it adds one
     item, removes the least dense items and refills the batch. `order` contains the items below
@@ -156,10 +156,11 @@ def improve(items, order, end, D, stop, trial, taken):
 
 @helper
 def enumerate_core(items, order, end, D, per_second, per_byte, core, taken):
-    """Choose the items with positive reduced value at the given prices, and the best subset of the
-    core, which consists of the items closest to the price. Refill the batch, and return its value.
+    """Fill `taken` with a batch by enumerating a core at the prices, and return its value.
 
-    The value is negative if the chosen items outside the core do not fit.
+    Items with positive reduced value are chosen. The core consists of the `core` items with the
+    smallest absolute reduced values, and its best subset is chosen instead. The batch is then
+    refilled greedily. The value is negative if the chosen items outside the core do not fit.
     """
     v, w, m = items.value, items.seconds, items.memory
     nearest = np.empty(core + 1, np.int64)
@@ -204,17 +205,18 @@ def enumerate_core(items, order, end, D, per_second, per_byte, core, taken):
 
 @helper
 def filled(items, order, end, D, taken):
-    """Fill an empty batch greedily in the given order, and return its value."""
+    """Fill an empty batch greedily in the order given by `order`, and return its value."""
     taken[:] = False
     return fill(items, order, end, D, -1, 0.0, 0.0, True, taken)
 
 
 @kernel("void(i8[::1], Items, b1[::1], u1[::1])")
 def sweep(ends, items, best, stop):
-    """Find a good batch, and mark its items in `best`, whose entries must initially be False.
+    """Find a good batch by greedy algorithms and exchanges, and mark its items in `best`.
 
-    `ends` contains, for each distinct room, the number of items whose room is at least as large.
-    The entry of `stop` becomes 1 when time is up; the result is then the best batch found so far.
+    All entries of `best` must initially be False. `ends` contains, for each distinct room, the
+    number of items whose room is at least as large. The entry of `stop` becomes 1 when time is up.
+    The result is then the best batch found so far.
     """
     size, thresholds, d = len(items.value), len(ends), items.room
     if size == 0:
@@ -302,10 +304,10 @@ def sweep(ends, items, best, stop):
 
 @kernel("f8(i8, i8, Items, f8, f8, f8, b1[::1], u1[::1])")
 def polish(end, core, items, D, per_second, per_byte, taken, stop):
-    """Fill `taken` with a batch for a threshold, given its prices, by choosing the best subset of a
-    core and by exchanges. Return the value of the batch.
+    """Fill `taken` with a good batch for a threshold, and return the batch's value.
 
-    The value is negative if the chosen items outside the core do not fit.
+    Given the threshold's prices, the best subset of a core is chosen, and the batch is improved by
+    exchanges. The value is negative if the chosen items outside the core do not fit.
     """
     order = np.empty(end, np.int64)
     by_density(items, end, per_second, per_byte, order)
