@@ -1,4 +1,4 @@
-"""Writes docs/questions.md: questions of operators, each with its command and the output."""
+"""Write docs/questions.md: questions of operators, each with a command and its output."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ PAGE = ROOT / "docs/questions.md"
 DATA, FIELD = "tests/data/sweeps", "tests/data/field"
 HEAD = """# Questions
 
-Each question is followed by the command that answers it and by excerpts of the output (`...` marks
-omissions). Run the commands from the root of a checkout. `tests/data/sweeps/README.md` lists the
-sources of the data.
+Each question is followed by the command that answers it and by excerpts of its output, in which
+`...` marks omissions. Run the commands from the root of a checkout. The sources of the data are
+listed in `tests/data/sweeps/README.md`.
 """
 NGRAM, DRAFT = "laboratory/engine/ngram.csv", "laboratory/engine/draft-model.csv"
 QWEN, DRAFTERS = f"{DATA}/qwen3-235b-sglang.csv", f"{DATA}/qwen3.8-27b-rtx3090-drafters.csv"
@@ -30,75 +30,87 @@ CONFIGS = (
 )
 
 QUESTIONS = (
-    ("Which draft length for which load?", f"tune {NGRAM}", ("batch size", "Configuration")),
+    (
+        "Which draft length should I use at each load?",
+        f"tune {NGRAM}",
+        ("batch size", "Configuration"),
+    ),
     ("Does my draft model pay off at all?", f"tune {DRAFT}", ("batch size", "Note: leave")),
-    ("At what acceptance would it pay off?", f"tune {DRAFT}", ("Break-even",)),
+    ("At what acceptance would my draft model pay off?", f"tune {DRAFT}", ("Break-even",)),
     (
         "How far can acceptance fall before two drafts no longer pay off?",
         f"tune {DRAFTERS} --workload all --draft mtp",
         ("Break-even",),
     ),
-    ("Is a table of lengths worth what it costs?", f"tune {QWEN}", ("Note: a table",)),
+    ("Is a table of draft lengths worth its cost?", f"tune {QWEN}", ("Note: a table",)),
     (
-        "My engine is SGLang, and nobody has measured it without speculation.",
+        "How do I configure SGLang if I have no measurements without speculation?",
         f"tune {QWEN} --engine sglang",
         ("batch size", "Note: no row", "Configuration"),
     ),
     (
-        "And TensorRT-LLM?",
+        "How do I configure TensorRT-LLM?",
         f"tune {QWEN} --engine tensorrt-llm --engine-version 1.3.0rc8",
         ("Note: for 1.3", "Configuration"),
     ),
     (
-        "And llama.cpp, which takes one length?",
+        "How do I configure llama.cpp, which accepts only one length?",
         f"tune {NGRAM} --engine llama.cpp",
         ("batch size", "Configuration"),
     ),
     (
-        "How many requests at a time get a token every 30 ms?",
+        "How many concurrent requests can each get a token every 30 ms?",
         f"tune {QWEN} --engine sglang --tpot 30",
         ("Capacity",),
     ),
-    ("And at the 99th percentile?", f"tune {LATENCY} --tpot 30@p99", ("Capacity",)),
     (
-        "And with the first token within half a second?",
+        "How many requests get a token every 30 ms at the 99th percentile?",
+        f"tune {LATENCY} --tpot 30@p99",
+        ("Capacity",),
+    ),
+    (
+        "How many requests get a token every 30 ms, and the first within half a second?",
         f"tune {LATENCY} --tpot 30 --ttft 500",
         ("Drafter", "Capacity"),
     ),
     (
-        "I must not be slower than without speculation, at any load.",
+        "Which configuration is never slower than no speculation, at any load?",
         f"tune {LATENCY} --robust",
         ("Drafter", "batch size", "Note: every", "Note: with vllm"),
     ),
     (
-        "Most of my load is at 64 requests.",
+        "Which draft length is best if most of my load is at 64 requests?",
         f"tune {LATENCY} --max-batch 64 --weights {DATA}/weights.json",
         ("batch size",),
     ),
-    ("Which drafter?", f"tune {DRAFTERS}", ("Drafter", "Options", "Configuration")),
+    ("Which drafter is best?", f"tune {DRAFTERS}", ("Drafter", "Options", "Configuration")),
     (
-        "Which drafter for code?",
+        "Which drafter is best for code?",
         f"tune {DRAFTERS} --workload code",
         ("Drafter", "batch size", "Options"),
     ),
     (
-        "Nine tenths of my tokens are chat, the rest is code.",
+        "Which drafter is best if nine tenths of my tokens are chat and the rest are code?",
         f"tune {DRAFTERS} --mix chat=0.9,code=0.1",
         ("Drafter", "batch size", "Each workload"),
     ),
-    ("What would a second deployment with another drafter add?", f"tune {DRAFTERS}", ("A second",)),
     (
-        "Which option takes the least energy?",
+        "How much would a second deployment with another drafter gain?",
+        f"tune {DRAFTERS}",
+        ("A second",),
+    ),
+    (
+        "Which option uses the least energy?",
         f"tune {DRAFTERS} --per joule",
         ("Requests per joule",),
     ),
     (
-        "What does a million tokens cost at 2 coins an hour?",
+        "How much do a million tokens cost at 2 coins per hour?",
         f"tune {CPU}/vllm-cpu-ngram.csv --price 2 --tpot 60",
         ("Capacity",),
     ),
     (
-        "Chains or trees, and which of two draft heads?",
+        "Are chains or trees better, and which of two draft heads?",
         f"tune {BUNDLE} --engine sglang",
         ("Drafter", "Options"),
     ),
@@ -108,66 +120,70 @@ QUESTIONS = (
         ("Options",),
     ),
     (
-        "How many requests fit into my memory beside the drafter?",
+        "How many requests fit in memory in addition to the drafter?",
         f"tune {CPU}/vllm-cpu-ngram.csv --memory 0.26 --context 384 {CONFIGS}",
         ("Capacity",),
     ),
     ("Do long contexts change the answer?", f"tune {CONTEXTS}", ("batch size", "Note: contexts")),
-    ("And for mine, of 4,000 tokens?", f"tune {CONTEXTS} --context 4000", ("batch size",)),
-    ("What shall I measure next?", f"tune {QWEN} --ask --budget 2", ("Measure first",)),
     (
-        "Are longer drafts than the measured ones worth a try?",
+        "What is the answer for contexts of 4,000 tokens?",
+        f"tune {CONTEXTS} --context 4000",
+        ("batch size",),
+    ),
+    ("What should I measure next?", f"tune {QWEN} --ask --budget 2", ("Measure first",)),
+    (
+        "Should I try longer drafts than the measured ones?",
         f"tune {CPU}/vllm-cpu-ngram.csv --ask --budget 2",
         ("Measure next",),
     ),
     (
-        "I have only measured without speculation so far.",
+        "What should I measure first if I have only measured without speculation?",
         f"tune {DATA}/baseline-only.csv --ask",
         ("Measure first",),
     ),
     (
-        "I have no engine yet, two models and the times of their passes: does it pay?",
+        "Does drafting pay off if I have two models and their pass times, but no engine yet?",
         f"plan {PAIR} --for vllm",
         ("vllm:", "batch size"),
     ),
     (
-        "I have not even measured passes, and know the machine's data sheet.",
+        "Does drafting pay off if I only know the data sheet of the machine?",
         f"plan {MODELS} --peak 10,200 --for vllm",
         ("vllm:", "batch size"),
     ),
     (
-        "llama-bench measured my passes: does drafting pay, and how many tokens?",
+        "How many tokens should I draft, given the passes that llama-bench measured?",
         f"plan {MODELS} --runtimes {FIELD}/llama-bench.csv --for llama.cpp --acceptance"
         f" {FIELD}/speculation_profile.json",
         ("batch size", "Configuration"),
     ),
     (
-        "SGLang reports gauges of acceptance: which table follows?",
+        "Which table follows from the acceptance gauges of SGLang?",
         f"plan {PAIR} --for sglang --acceptance {FIELD}/sglang-metrics.txt",
         ("Acceptance", "batch size", "Configuration"),
     ),
     (
-        "Shall clients' devices draft, or the server?",
+        "Should the clients' devices draft, or the server?",
         f"plan {PAIR} --for vllm --clients 4 --link 100,20",
         ("The engine drafts",),
     ),
     (
-        "I only have what vllm bench serve printed, and its JSON without speculation.",
+        "Can I use the console output of vllm bench serve, and its JSON without speculation?",
         f"tune {FIELD}/vllm-bench-serve-console.txt {FIELD}/vllm-bench-none.json@none",
         ("batch size", "Configuration"),
     ),
     (
-        "llama.cpp is fastest with a minimum confidence: what do I write?",
+        "How do I configure llama.cpp if it is fastest with a minimum confidence?",
         f"tune {FIELD}/p-min.csv --engine llama.cpp",
         ("Drafter", "Configuration"),
     ),
     (
-        "And an engine that has no option for it?",
+        "What if an engine has no option for a minimum confidence?",
         f"tune {FIELD}/p-min.csv",
         ("Drafter", "Note: no configuration"),
     ),
     (
-        "How much memory do my quantised weights take?",
+        "How much memory do my quantised weights need?",
         f"model {FIELD}/hf-quant",
         ("hf-quant",),
     ),

@@ -1,4 +1,4 @@
-"""A method and a family of one's own, as specopt finds them in another distribution."""
+"""An example of a method and a family that specopt finds in another distribution."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from specopt.solvers.verification_batch.prepare import Prepared
 
 @dataclass(frozen=True)
 class ShortestFirst(VerificationBatchMethod):
-    """Requests with the least new tokens first, each that still fits."""
+    """Requests with the fewest new tokens first; requests that no longer fit are skipped."""
 
     name = "shortest-first"
     source = "own"
@@ -28,7 +28,7 @@ class ShortestFirst(VerificationBatchMethod):
     complexity = "O(n log n)"
 
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
-        """Take requests by their new tokens."""
+        """Fill the batch with requests in the order of their new tokens."""
         prepared = Prepared(problem)
         offer_first_plan(prepared, budget)
         order = np.argsort(problem.new_tokens, kind="stable")
@@ -37,7 +37,7 @@ class ShortestFirst(VerificationBatchMethod):
 
 
 def quiet(*, requests: int = 6, seed: int = 0) -> Problem:
-    """Return a few requests, as at night."""
+    """Return a problem with few requests."""
     return generate("verification-batch/warm", requests=requests, seed=seed)
 
 

@@ -1,7 +1,7 @@
-"""A verification server: requests come as lines of JSON over TCP, verdicts go back.
+"""A verification server that receives requests as lines of JSON over TCP and returns verdicts.
 
-`python server.py 8765` listens. A request has the fields of `REQUEST`; its answer is {"verdict":
-...} or {"error": ...}
+`python server.py 8765` starts the server. A request has the fields in `REQUEST`. Its answer is
+{"verdict": ...} or {"error": ...}.
 """
 
 import asyncio
@@ -25,18 +25,19 @@ REQUEST = (
     "response_age",
     "iteration_age",
 )
-"""Drafted tokens; tokens per second due; tokens expected of it; tokens in the cache and in the
-response; seconds since the response and this iteration began: ages, so that no clocks need to
-agree."""
+"""Fields of a request: the drafted tokens; the minimum speed in tokens per second; the expected
+number of tokens; the tokens in the cache and in the response so far; and the seconds since the
+response and since this iteration began. The last two are ages, so that clocks need not agree.
+"""
 
-MAX_REQUESTS = 1000  # in the scheduler; the clients of more than these wait
-LOST_AFTER_SECONDS = 5.0  # beyond the estimate; then a batch is verified again
+MAX_REQUESTS = 1000  # maximum number of requests in the scheduler; further clients wait
+LOST_AFTER_SECONDS = 5.0  # time after the estimated end at which a batch is verified again
 
 keys = itertools.count()
 
 
 async def verify(drafts: Mapping[Any, list[int]]) -> dict[Any, int]:
-    """Return how many tokens of each draft hold: run your model here."""
+    """Return the number of accepted tokens of each draft. Run your model here."""
     new = [len(draft) for draft in drafts.values()]
     await asyncio.sleep(TABLE_12.seconds(new, [200] * len(new)))
     return {key: len(draft) // 2 for key, draft in drafts.items()}
@@ -68,7 +69,7 @@ async def verdict(scheduler: AsyncScheduler[list[int], Any], line: bytes) -> dic
 async def converse(
     scheduler: AsyncScheduler[list[int], Any], reader: StreamReader, writer: StreamWriter
 ) -> None:
-    """Answer one client, a request at a time; if it goes, its request goes with it."""
+    """Answer one client, one request at a time. If the client disconnects, cancel its request."""
     following = asyncio.create_task(reader.readline())
     try:
         while line := await following:
@@ -77,12 +78,12 @@ async def converse(
             await asyncio.wait([answer, following], return_when=asyncio.FIRST_COMPLETED)
             if not answer.done() and (
                 following.exception() or not following.result()
-            ):  # nobody is there any more
+            ):  # the client has disconnected
                 answer.cancel()
                 break
             writer.write(json.dumps(await answer).encode() + b"\n")
             await writer.drain()
-    except (ConnectionError, ValueError):  # it went while we wrote, or its line is too long
+    except (ConnectionError, ValueError):  # the client disconnected, or its line is too long
         pass
     finally:
         following.cancel()
@@ -90,7 +91,7 @@ async def converse(
 
 
 async def main(port: int) -> None:
-    """Listen until interrupted; then what was taken is verified."""
+    """Listen until interrupted, and then verify the requests that were accepted."""
     scheduler = VerificationScheduler(TABLE_12, lost_after_seconds=LOST_AFTER_SECONDS)
     async with AsyncScheduler(scheduler, verify, max_requests=MAX_REQUESTS) as serving:
         listening = await asyncio.start_server(

@@ -30,7 +30,7 @@ def shown(notebook: Any) -> list[str]:
 def test_it_reads_on_its_own(path: Path) -> None:
     """Tests that it begins with the sentence on its content, and that its pictures are small."""
     notebook: Any = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    assert notebook.cells[0].source.split("\n\n")[1].startswith("You will see ")
+    assert notebook.cells[0].source.split("\n\n")[1].startswith("This notebook ")
     outs = [one.get("data", {}) for cell in notebook.cells for one in cell.get("outputs", ())]
     assert 0 < max(len(data.get("image/svg+xml", "")) for data in outs) <= 60_000
 

@@ -144,6 +144,7 @@ NO_LIMITS = {
         "PLAIN",
         "TURNS",
         "FEW_TASKS",
+        "_FEW",
         "AT_ONCE",
         "_HOPELESS",
         "USUAL_TOKENS",
