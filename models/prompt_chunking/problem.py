@@ -259,8 +259,8 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         """Return a plan's time to first token, in seconds.
 
         The terms of the evaluation split this time into phases of the last chunk: the time until
-        its upload ends, its time in the cloud (including latency and waiting), its download
-        (including latency), and the computation of the device's last layers.
+        its upload ends, its time in the cloud, its download, and the computation of the device's
+        last layers. Latencies belong to the cloud and to the download, and waiting to the cloud.
         """
         for chunk in self._events(plan):
             last = chunk
