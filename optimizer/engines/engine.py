@@ -111,7 +111,9 @@ def tail(schedule: Schedule) -> str:
 
 
 def other_rules(known: str, version: str | None) -> tuple[str, ...]:
-    """Return a note if a version may have other configuration rules than the known version."""
+    """Return a note if the configuration rules of a version may differ from those of the known
+    version.
+    """
     if version is None or version == known:
         return ()
     return (f"the rules are those of {known}; {version} may have others; check its documentation",)

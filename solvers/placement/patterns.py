@@ -137,8 +137,8 @@ def count_exact(problem: PlacementProblem, enough: int) -> float:
 def most_clients(prepared: Prepared) -> list[int]:
     """Return the maximum number of clients of each class on one unit.
 
-    The maximum is the number of clients of the class. For the objective "capacity", it is the
-    number of clients that fit in memory.
+    For the "capacity" objective, the maximum is the number of clients that fit in the memory of one
+    unit. For all other objectives, it is the number of clients in the class.
     """
     if prepared.problem.objective != "capacity":
         return prepared.clients

@@ -75,8 +75,9 @@ _LEAST, _END = range(2)  # rows of classes
 class _Prices(NamedTuple):
     """Dual prices of the linear program.
 
-    The fields contain the price of each task and, for each range of steps, three numbers: the price
-    of a first step, that of a last step, and the weight of the first stage constraint.
+    `task` contains the price of each task. For each range of steps, `first` is the price of a step
+    in which a batch is the first active batch, and `last` is the price of a step in which it is the
+    last. `weight` is the weight w_r of the first of the two constraints on T_r.
     """
 
     task: Floats

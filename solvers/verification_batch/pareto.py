@@ -38,10 +38,11 @@ class Pareto(VerificationBatchMethod):
     dropped if, for every remaining threshold, the prices show that no completion is better than the
     incumbent.
 
-    Labels may fill the larger of the two rooms of `Prepared`, so that the best label bounds every
-    batch that the judge accepts. If the judge rejects such a batch because of its last digits, all
-    subsets are tried when there are few requests. Otherwise, a second pass finds the best batch
-    within the smaller rooms, and the bound stays above the value of that batch.
+    Labels only need to respect the looser limits of `Prepared`, so the best label bounds the value
+    of every batch that the judge accepts. The judge may still reject a label's batch because of
+    rounding errors. If so, all subsets are tried when there are few requests. Otherwise, a second
+    pass finds the best batch within the tighter limits, and the bound stays above the value of that
+    batch.
     """
 
     name = "pareto"

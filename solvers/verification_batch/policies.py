@@ -18,8 +18,8 @@
 ====================  ==========================================================================
 
 The paper does not specify how to treat late requests. Under ``algorithm-1-drop`` and ``per-epoch``,
-late requests fill the room that a batch leaves before its tightest deadline if `fill_with_late` is
-true. Late requests are served in order of arrival when nothing else is pending, so the batch is
+late requests are added to a batch if `fill_with_late` is true and the batch still meets its tightest
+deadline. Late requests are served in order of arrival when nothing else is pending, so the batch is
 never empty while a request is waiting.
 """
 
@@ -67,8 +67,8 @@ class Policy:
         least recently used prefix. None selects the former for ``slack`` and the latter for the
         other policies.
     fill_with_late
-        Whether late requests fill the room that a batch leaves, under ``algorithm-1-drop`` and
-        ``per-epoch``.
+        Whether late requests are added to batches that have spare time and memory, under
+        ``algorithm-1-drop`` and ``per-epoch``.
 
     Raises
     ------

@@ -169,8 +169,8 @@ def run(unit, options, trips, chosen, counts, cycles, periods):
 def worth_of(objective, option, cycle, seconds):
     """Return one client's contribution to the objective, where larger is better.
 
-    `cycle` is the duration of the client's round, and `seconds` the drafting time of its device in
-    each round, both in seconds.
+    `cycle` is the duration of the client's round, and `seconds` is the drafting time of the
+    client's device in each round, both in seconds.
     """
     if objective == GOODPUT:
         return option.weight * option.tokens / cycle

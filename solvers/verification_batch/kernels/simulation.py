@@ -94,7 +94,7 @@ Rule = record(
     # lead over the due time at which a request can wait; if negative, `latest` computes it
     defer="f8",
     give_up="f8",  # lateness at which a request is given up
-    fill="b1",  # whether late requests fill the room that a batch leaves
+    fill="b1",  # whether late requests use the time that a batch leaves
     due_last="b1",  # whether a full cache drops the prefix due last, or the least recently used
     # one entry: seconds allowed to the tightest requests so far; 0 before the first request
     tight="f8[::1]",
@@ -107,7 +107,7 @@ Pending = record(
     deadline="f8[::1]",  # d of this iteration (Eq. 12)
     due="f8[::1]",  # of the response: start + (done + E[tokens]) / tau
     latest="f8[::1]",  # latest time until which it can wait, see `latest`
-    # seconds by which the request is served earlier, as its prefix is cached and room is short
+    # seconds by which the request is served earlier, as its prefix is cached and the cache is small
     ahead="f8[::1]",
     waits="i1[::1]",  # any value other than WAITS: the request has left the queue
 )
@@ -286,7 +286,7 @@ def _candidates(now, rule, order, turn, pending, room):
             elif latest <= now:
                 key = due
             elif latest - pending.ahead[i] <= now:
-                # responses furthest ahead go first, since they finish soon and free their room
+                # responses furthest ahead go first, since they finish soon and free their memory
                 key, its_turn = -due, 1
             else:
                 key, its_turn = key if pending.cached[i] > 0.0 else n + key, 3
@@ -416,8 +416,8 @@ def _per_epoch(now, rule, use, weight, memory, pending, batch):
 def _by_deadline(now, rule, pending, room, batch):
     """Choose a batch by the deadlines of the current iterations, and return its size.
 
-    The policy is either Algorithm 1, with or without late requests, or the best batch of this
-    epoch.
+    The policy either runs Algorithm 1, with or without the late requests, or selects the best batch
+    for the current epoch.
     """
     weight = _weight(rule.costs, pending.new, pending.cached)
     memory = rule.bytes_per_token * (pending.cached + pending.new)
@@ -622,7 +622,7 @@ def _begin_window(streams, j, one, devices, tau, begin):
 
 @kernel("void(f8, f8[::1], f8[::1])")
 def evict(room, cached, first):
-    """Drop prefixes from the cache until the remaining prefixes fit in `room`.
+    """Drop prefixes from the cache until the remaining prefixes contain at most `room` tokens.
 
     Prefixes are dropped in order of increasing `first`.
     """
@@ -641,10 +641,10 @@ def run_ahead(room, batch_seconds, size, window, away, order, ahead):
     """Choose the responses that run ahead while their prefix is cached.
 
     As a result, the prefixes of the other responses can stay in the cache. A response that runs
-    ahead needs cache room only for the fraction of time in which it runs. Per iteration, that time
-    is ``away`` plus one and a half batches, instead of the ``window`` that an iteration may last.
-    Slow responses (first in ``order``) save the most room at the lowest cost. A fifth of the room
-    is reserved for random variation.
+    ahead needs cache memory only for the fraction of time in which it runs. Per iteration, that
+    time is ``away`` plus one and a half batches, instead of the ``window`` that an iteration may
+    last. Slow responses (first in ``order``) save the most memory at the lowest cost. A fifth of
+    the cache is reserved for random variation.
     """
     short = size.sum() - 0.8 * room
     for j in order:
@@ -665,9 +665,9 @@ def play(key, opens, closes, rule, verifier, devices, states, by_class, served, 
     The simulation continues until all responses that start in the window from `opens` to `closes`
     have ended, but at most until time 2 `closes`. A response is counted if it starts within the
     window or spans the whole window. ``states`` is work space with one row per device that must be
-    filled with zeros. The function fills ``by_class`` and the only entry of ``served``. As far as
-    there is room, it also fills ``responses`` with the counted responses and ``log`` with the
-    iterations within the window.
+    filled with zeros. The function fills ``by_class`` and the only entry of ``served``. It also
+    fills ``responses`` with the counted responses and ``log`` with the iterations within the
+    window, until these arrays are full.
     """
     total = served[0]
     n = len(states)
