@@ -278,9 +278,10 @@ def _admitted(there: Truths, active: Truths, prompt: Floats, rest: Floats, patie
     their first step.
 
     If a task is admitted only after n active tasks have finished, then every waiting task is
-    delayed, but the n active tasks are not delayed by the task's prompt. Tasks are admitted in order
-    until, for some n, the total time saved by the n active tasks exceeds `patience` times the total
-    delay. Admitted tasks count as active. If no task is active, at least one task is admitted.
+    delayed, but the n active tasks are not delayed by the task's prompt. Tasks are admitted in
+    order until, for some n, the total time saved by the n active tasks exceeds `patience` times the
+    total delay. Admitted tasks count as active. If no task is active, at least one task is
+    admitted.
 
     Parameters
     ----------

@@ -18,9 +18,9 @@
 ====================  ==========================================================================
 
 The paper does not specify how to treat late requests. Under ``algorithm-1-drop`` and ``per-epoch``,
-late requests are added to a batch if `fill_with_late` is true and the batch still meets its tightest
-deadline. Late requests are served in order of arrival when nothing else is pending, so the batch is
-never empty while a request is waiting.
+late requests are added to a batch if `fill_with_late` is true and the batch still meets its
+tightest deadline. Late requests are served in order of arrival when nothing else is pending, so the
+batch is never empty while a request is waiting.
 """
 
 from __future__ import annotations

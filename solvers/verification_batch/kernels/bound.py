@@ -61,9 +61,9 @@ def lagrangian(items, start, end, D, per_second, per_byte):
     This is an upper bound on the value of every batch whose shortest time limit is D. The time
     limit of an item is the time that the item's deadline leaves for a batch. The items start..end-1
     are those whose time limit is exactly D. A batch contains at least one of these items, even if
-    the item's reduced value is negative. The bound is raised to cover rounding errors. Each addition
-    to the sum is rounded, and each reduced value has an error of a few times `DIGIT` times the
-    item's value.
+    the item's reduced value is negative. The bound is raised to cover rounding errors. Each
+    addition to the sum is rounded, and each reduced value has an error of a few times `DIGIT` times
+    the item's value.
     """
     bound = per_second * max(D, 0.0) + per_byte * items.memory_room
     forced, largest = -np.inf, 0.0
@@ -141,9 +141,9 @@ def bound_blocks(starts, ends, items, enough, passes, bound, per_second, per_byt
     """Compute a bound with its prices for every block of thresholds, given sorted items.
 
     Bounds of at most `enough` need not be tight. The items of a block are the items whose time
-    limits are those of the block's thresholds. A batch contains at least one of these items, and its
-    duration is at most the longest of these time limits. The prices of the previous block are tried
-    first.
+    limits are those of the block's thresholds. A batch contains at least one of these items, and
+    its duration is at most the longest of these time limits. The prices of the previous block are
+    tried first.
     """
     size = len(items.value)
     orders = np.empty((3, size), np.int64)
