@@ -75,7 +75,7 @@ class Section:
     Parameters
     ----------
     data
-        Content of the object.
+        Fields of the object, by name.
     name
         Path of the object in the file.
     """
@@ -180,12 +180,12 @@ class Config(Section):
     Parameters
     ----------
     data
-        Content of the file.
+        JSON data of the file.
 
     Attributes
     ----------
     whole
-        Content of the whole file.
+        JSON data of the whole file, including the parts outside the decoder section.
     notes
         Notes that are shown to the user, for example about defaults and parts that are not counted.
     model_type

@@ -49,7 +49,7 @@ class Passes:
         Configs of the models "draft" and "verify". In a table, the column `model` contains the
         names in these configs.
     data
-        Content of the file if it is JSON; None for a table.
+        JSON data of the file; None if the file is a table.
     """
 
     path: str

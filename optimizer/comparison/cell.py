@@ -237,7 +237,7 @@ class Record(Run):
     def infeasible(self) -> bool:
         """Whether the result proves that no feasible plan exists.
 
-        Such a proof counts as an answer.
+        A cell with such a proof counts as solved.
         """
         return self.status == "infeasible"
 

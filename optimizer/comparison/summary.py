@@ -66,7 +66,7 @@ class MethodSummary:
         Largest relative gap in the cells over which `mean_gap` is taken.
     seconds
         Shifted geometric mean of the solution time over the common cells, in seconds. A cell
-        without an answer contributes at least the time limit.
+        without a plan or a proof of infeasibility contributes at least the time limit.
     all_cells
         Number of cells that at least one method accepted.
     refused
@@ -186,7 +186,8 @@ def answered(record: Record) -> bool:
 def time_of(record: Record) -> float:
     """Return the solution time of a record, in seconds.
 
-    If there is no answer, this is the time limit or the actual duration, whichever is longer.
+    If the cell has neither a plan nor a proof of infeasibility, the result is the time limit or the
+    actual duration, whichever is longer.
     """
     if record.seconds is not None and answered(record):
         return record.seconds

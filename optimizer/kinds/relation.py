@@ -81,7 +81,7 @@ class Relation:
         Raises
         ------
         NotConformant
-            If the solver's answers for the two problems contradict the relation.
+            If the solver's results for the two problems contradict the relation.
         InvalidInput
             If the problem belongs to another kind.
         """

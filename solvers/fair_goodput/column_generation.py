@@ -156,9 +156,10 @@ class Search:
     def is_proven(self, shares: Floats, extra: Floats) -> bool:
         """Record a mixture, and return whether the best mixture so far is proven optimal.
 
-        `shares` contains the mixture's share of each known round, and `extra` the multipliers of
-        the minimum rates. The round with the largest value at the resulting prices is added to the
-        known rounds. A mixture counts as optimal if the relative gap of its common rate is small.
+        `shares` contains the mixture's share of each known round, and `extra` contains the
+        multipliers of the minimum rates. The round with the largest value at the resulting prices
+        is added to the known rounds. A mixture counts as optimal if the relative gap of its common
+        rate is small.
         """
         problem, budget = self.problem, self.budget
         used = np.flatnonzero(shares)

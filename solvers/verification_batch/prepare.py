@@ -30,8 +30,8 @@ PARTS = 8
 PASSES = 6, 30
 """Numbers of bisection steps on the mixture of time and memory prices.
 
-The first applies to the bound of a block of thresholds, and the second to that of a single
-threshold.
+The first number applies to the bound for a block of thresholds, and the second number applies to
+the bound for a single threshold.
 """
 
 SURE, MOST = 0, 1

@@ -182,9 +182,9 @@ def certify(g, C, lam, clients):
 Tokens = record("Tokens", finish="f8[::1]", gain="f8[::1]", overhead="f8", per_token="f8", C="i8")
 """Draft tokens sorted by the time at which they are drafted, and the parameters of a round.
 
-`finish` contains the time at which each token is drafted, in seconds, and `gain` the gain of each
-token. Verification takes `overhead` seconds plus `per_token` seconds for each token. A round has at
-most C tokens.
+`finish` contains the time at which each token is drafted, in seconds, and `gain` contains the gain
+of each token. Verification takes `overhead` seconds plus `per_token` seconds for each token. A
+round has at most C tokens.
 """
 
 

@@ -259,9 +259,9 @@ busy. `classes` is the number of rows that limit the clients of a class, which m
 def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
     """Write bounds on the contribution, load and wait of one client of every option in a box.
 
-    `worths` receives the maximum contribution to the objective, `shares` the minimum load, and
-    `sums` the minimum and maximum wait. The contribution of an option that cannot reach its minimum
-    rate is -inf.
+    `worths` receives the maximum contribution to the objective, `shares` receives the minimum load,
+    and `sums` receives the minimum and maximum wait. The contribution of an option that cannot
+    reach its minimum rate is -inf.
     """
     for k in range(len(options)):
         o = options[k]

@@ -20,7 +20,7 @@ def done(prompt, i, j, k, first, queue):
     """Return a lower bound on the time to first token if the k-th chunk spans boundaries i to j.
 
     The bound takes only the k-th chunk into account. `queue` is the earliest time at which the
-    first stage is free for it, and `first` the earliest time of the first upload.
+    first stage is free for this chunk, and `first` is the earliest time of the first upload.
     """
     start, end = prompt.position[i], prompt.position[j]
     x = end - start
@@ -108,7 +108,8 @@ def lower_bound(most, prompt, low, high):
 
     The bound is the largest T that is found to be unattainable.
 
-    `most` is the maximum number of chunks, `low` a lower bound, and `high` the time of some plan.
+    `most` is the maximum number of chunks. `low` is a lower bound on the time, and `high` is the
+    time of some plan.
 
     A plan whose k-th chunk runs from token s to t cannot be done before
 

@@ -42,7 +42,7 @@ class Capacity:
 
 
 def capacities(answers: Answers, every: Sequence[Ranges]) -> tuple[list[Capacity], list[str]]:
-    """Return the capacity of every answer, and notes on the capacities.
+    """Return the capacity of every candidate configuration, and notes on the capacities.
 
     Raises
     ------

@@ -23,7 +23,7 @@ from specopt.solvers.speculation_table.tuning.grid import (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tuning(Answers):
-    """A chosen schedule, together with the answers from which it was chosen.
+    """A chosen schedule, together with the candidate configurations.
 
     In addition to the parameters of `Answers`, the class has the following parameters.
 
@@ -93,7 +93,7 @@ class Tuning(Answers):
         return column_of(self.schedule.at(concurrency))
 
     def is_option(self, column: int) -> bool:
-        """Return whether the option in a column was among the answers considered."""
+        """Return whether the option in a column was among the candidate configurations."""
         return not bool(np.isnan(self.grid.mean[:, column]).all()) and (
             column > 0 or not self.relative
         )

@@ -140,10 +140,10 @@ def dual(items, by_time, by_memory, start, end, D, passes, enough, order):
 def bound_blocks(starts, ends, items, enough, passes, bound, per_second, per_byte, stop):
     """Compute a bound with its prices for every block of thresholds, given sorted items.
 
-    Bounds of at most `enough` need not be tight. The items of a block are the items whose time
-    limits are those of the block's thresholds. A batch contains at least one of these items, and
-    its duration is at most the longest of these time limits. The prices of the previous block are
-    tried first.
+    Bounds that are at most `enough` need not be tight. The items of a block are the items whose
+    time limits are those of the block's thresholds. A batch contains at least one of these items,
+    and its duration is at most the longest of these time limits. The prices of the previous block
+    are tried first.
     """
     size = len(items.value)
     orders = np.empty((3, size), np.int64)
