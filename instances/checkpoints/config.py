@@ -250,8 +250,8 @@ class Config(Section):
             Mapping from fields to formulas. Each formula computes the only value that the field may
             have.
         further
-            Names of groups of fields (``marks`` in `fields.toml`) that are allowed in addition to
-            the groups of the model type.
+            Names of additional groups of fields (``marks`` in `fields.toml`) that are allowed
+            besides the model type's own groups.
         """
         for name, mark in TABLE["marks"].items():
             if name in (*self.type["understands"], *further):

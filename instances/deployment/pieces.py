@@ -24,8 +24,8 @@ CONTEXTS = (0.0, 512.0, 2048.0)
 WORTH_A_PIECE, ROUNDING = 0.9, 1e-9
 """Thresholds for adding a line to the approximation.
 
-With the additional line, the error must be less than `WORTH_A_PIECE` times the previous error, by
-more than `ROUNDING`.
+A line is added if the error with the line is less than `WORTH_A_PIECE` times the previous error and
+the difference exceeds `ROUNDING`.
 """
 
 

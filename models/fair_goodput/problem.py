@@ -69,7 +69,7 @@ allow for rounding errors in sums and powers.
 Fairness = Annotated[float, Meta(ge=0, le=MAX_FAIRNESS)]
 SCHEDULE_TOLERANCE = 1e-9
 """Relative tolerance with which a schedule must attain the plan's declared rates and the minimum
-rates, and absolute tolerance with which its shares must sum to 1.
+rates. It is also the absolute tolerance with which the schedule's shares must sum to 1.
 """
 
 

@@ -191,7 +191,8 @@ class Record(Run):
     wall_seconds
         Total duration of the cell in seconds, including the start of its process.
     error
-        Reason for a failure, or sentences about claims in the result that its numbers refute.
+        Reason for a failure, or sentences about claims of the method that the numbers in the result
+        refute.
     started
         Start time of the solve (UTC).
     host

@@ -38,8 +38,8 @@ def choices(problem: ServingData[Any]) -> list[dict[str, Any]]:
 def row(plan: ServingPlan, task: int, batch: int, position: int, length: int) -> Row:
     """Return the table row for a task of a plan.
 
-    The row contains the indices of the task and its batch, the position of the task in the batch,
-    its bandwidth share and its draft length.
+    The row contains the index of the task, the index of the batch, the position of the task in the
+    batch, and the task's bandwidth share and draft length.
     """
     found = {
         "task": task,

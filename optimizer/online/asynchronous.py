@@ -61,7 +61,8 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         Asynchronous function that receives the drafts of a batch by key, most urgent first, and
         returns their verdicts by key. At most one call runs at a time.
     max_requests
-        Maximum number of waiting and running requests. Further calls to `submit` wait.
+        Maximum number of waiting and running requests. If it is reached, additional calls to
+        `submit` wait.
     clock
         Function that returns the time in seconds. If the returned time decreases, the method
         `clock` continues from its previous value.

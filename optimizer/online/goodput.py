@@ -351,7 +351,7 @@ class GoodputScheduler(Online):
 
     @locked
     def leave(self, client: Key) -> None:
-        """Remove a client. From now on, its drafts in open rounds are ignored.
+        """Remove a client. The client's drafts in open rounds are ignored from then on.
 
         Raises
         ------

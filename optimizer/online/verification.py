@@ -783,7 +783,7 @@ class _Rows:
         return np.array([self.place_of[key] for key in keys], np.int64)
 
     def append(self, key: Key, serial: int, values: Sequence[float], status: int) -> None:
-        """Append a row. Its serial number must be the largest so far."""
+        """Append a row, whose serial number must be larger than all earlier serial numbers."""
         if self.count == len(self.serials):
             self.make_room()
         at = self.count

@@ -53,11 +53,11 @@ DROPPED = 1e-11
 SHORT = 100
 """Maximum number of schedule entries for which the optimum per round provides initial rounds.
 
-If its schedule is longer, its rounds are not added to the first mixture.
+If the optimal schedule per round has more entries, its rounds are not added to the first mixture.
 """
 
 TURNS = 10_000
-"""Maximum number of clients for which the optimum per round is tried. The time to build its
+"""Maximum number of clients for which the optimum per round is tried. The time to build the optimal
 schedule grows with the square of the number of clients.
 """
 

@@ -66,8 +66,8 @@ class Column:
     value
         Largest value of the pattern in its box.
     bound
-        Upper bound on the value, net of the dual prices of the clients, of all patterns in the box.
-        It is valid at the prices at which this pattern was found.
+        Upper bound on the values of all patterns in the box, net of the dual prices of the clients.
+        The bound is valid at the prices at which this pattern was found.
     """
 
     side: int

@@ -38,8 +38,8 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
 
     One more row limits the memory. The rows include the judge's tolerance, and HiGHS may exceed the
     rows by its own tolerance. Every batch that the judge accepts is therefore feasible in the
-    program, so its bound is valid. If the judge rejects a solution, a row that excludes its
-    combination of requests is added, and HiGHS starts again.
+    program, so the program's bound is valid. If the judge rejects a solution, a row that excludes
+    this combination of requests is added, and HiGHS starts again.
     """
 
     name = "milp"

@@ -1,7 +1,7 @@
 """The method `pareto` for `verification-batch`, a labelling algorithm over all thresholds.
 
-A label is a batch's time, memory and value, and a threshold is its tightest deadline. The module
-also enumerates all subsets of few requests.
+A label is the time, memory and value of a batch. A threshold is the tightest deadline of a batch.
+If there are few requests, the module can also enumerate all subsets.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Pareto(VerificationBatchMethod):
     """Extend labels by requests in order of decreasing deadline.
 
     The last request of a label limits the label's time. A label is dropped if another label over
-    the same requests has at most its time and memory and at least its value. A label is also
-    dropped if, for every remaining threshold, the prices show that no completion is better than the
+    the same requests has no more time, no more memory and no less value. A label is also dropped
+    if, for every remaining threshold, the prices show that no completion is better than the
     incumbent.
 
     Labels only need to respect the looser limits of `Prepared`, so the best label bounds the value

@@ -310,8 +310,8 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
     finishes. `joining` is the number of tasks that join per second of service.
 
     The arrays `members`, `ends`, `finish` and `guesses` are modified in place. Batch m contains the
-    tasks members[ends[m - 1]:ends[m]] and has guesses[m] draft tokens. Its verification ends at
-    finish[m].
+    tasks members[ends[m - 1]:ends[m]] and has guesses[m] draft tokens. The verification of batch m
+    ends at finish[m].
     """
     A, room = len(active.reached), room_for(active, ENDS, BATCHES)
     # tasks that the draft model has seen, newcomers, tasks with unseen tokens

@@ -121,11 +121,11 @@ def lower_bound(most, prompt, low, high):
     `queue` is the time "first token in the cloud, then k - 1 chunks with s tokens on the first
     stage". It is bounded with stage[x] >= offset + slope x, for some line whose slope is at most
     the download time per token. For a fixed t, the bound does not increase with s, and it increases
-    with t and k. By induction, no plan that ends by T is further along after k chunks than the plan
-    that always uses the largest chunk that meets T. If the latter plan gets stuck, or exceeds the
-    maximum number of chunks, T is unattainable. If only the last token is downloaded, s..N is one
-    token and the slope is 0, and every chunk but the last is followed by another chunk on the last
-    stage.
+    with t and k. By induction, no plan that ends by T covers more tokens with the first k chunks
+    than the plan that always uses the largest chunk that meets T. If the latter plan cannot
+    continue, or exceeds the maximum number of chunks, T is unattainable. If only the last token is
+    downloaded, s..N is one token and the slope is 0, and every chunk but the last is followed by
+    another chunk on the last stage.
 
     The last chunk runs from s to N, where s is at most the boundary that this plan reaches, and
     must also wait for the previous chunk. After the previous chunk has been uploaded up to s, the

@@ -126,10 +126,11 @@ class Tuning(Answers):
         return found
 
     def regret(self, concurrency: int) -> tuple[float, int]:
-        """Return the maximum share of throughput that may be lost at a load, and a column.
+        """Return a tuple (share, column): the maximum possible loss of throughput at a load, and
+        the column of the best rival.
 
-        The loss is relative to another option that may be better. The column is that of this
-        option.
+        The loss is the share of throughput that the choice may lose relative to the rival. If there
+        is no rival, the loss is 0, and the column is the column of the choice.
         """
         row, taken = self.grid.row(concurrency), self.option(concurrency)
         others = [k for k in self.rivals if k != taken and not np.isnan(self.grid.high[row, k])]

@@ -266,11 +266,11 @@ def _weight(costs, new, cached):
 
 @helper
 def _candidates(now, rule, order, turn, pending, room):
-    """Build a heap of the requests in a turn, ordered by their sort keys, and return its size.
+    """Build a heap of the requests in a turn, ordered by sort key, and return the size of the heap.
 
-    Under the policy ``slack``, turn 0 contains urgent requests, turn 1 requests that run ahead
-    while their prefix is cached, turn 2 requests that were given up, and turn 3 requests that can
-    wait. Under all other policies, all requests are in turn 0.
+    Under the policy ``slack``, turn 0 contains urgent requests. Turn 1 contains requests that run
+    ahead while their prefix is cached, turn 2 contains requests that were given up, and turn 3
+    contains requests that can wait. Under all other policies, all requests are in turn 0.
     """
     size, n = 0, len(pending.value)
     for i in range(n):
@@ -346,7 +346,7 @@ def _add(now, rule, order, are_late, count, weight, memory, pending, batch):
     """Add the requests in `order` to a batch, provided that no request becomes late.
 
     The memory of the batch is limited as well. The batch initially consists of the first `count`
-    entries of `batch`. Return its new size.
+    entries of `batch`. Return the new number of requests in the batch.
 
     If `are_late` is true, the added requests are themselves late, and only the other requests must
     stay on time. Requests that do not fit are then skipped. Otherwise, the first request that does
