@@ -42,7 +42,7 @@ class NoDrafts(OnePlace):
 
 @dataclass(frozen=True)
 class AllBeside(OnePlace):
-    """Draft for every client next to its verifier."""
+    """Draft for every client next to the verifier that serves the client."""
 
     name = "all-beside"
     place = "beside"

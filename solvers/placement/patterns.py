@@ -63,7 +63,7 @@ class Pattern:
         return found
 
     def use(self, prepared: Prepared) -> Use:
-        """Return the clients that the pattern serves and its use of draft units (see `Use`)."""
+        """Return the clients that the pattern serves, and the draft units in use (see `Use`)."""
         drafted = self.drafted(prepared).items()
         types = sorted((d, count, *widest(prepared, self, d)) for d, count in drafted)
         return tuple(self.served(prepared)), tuple(types)

@@ -64,7 +64,8 @@ class DraftType:
 class Way:
     """An option as it appears in a plan.
 
-    It is a class of clients, with the place and the drafter of its draft tokens.
+    The fields are a class of clients, and the place and the drafter that generate the draft tokens
+    of these clients.
     """
 
     cls: int

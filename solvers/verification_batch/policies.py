@@ -7,14 +7,14 @@
 ``algorithm-1``       Algorithm 1 as printed: it stops forever once the most urgent critical
                       request is late
 ``algorithm-1-drop``  Algorithm 1 without the requests that can no longer meet their deadline
-``per-epoch``         most expected tokens in this epoch: the best density greedy over all tightest
-                      deadlines. If memory is slack, it is optimal for equal values, and otherwise
-                      reaches at least half of the optimum.
+``per-epoch``         most expected tokens in this epoch: the best greedy batch by value per second
+                      over all tightest deadlines. If memory does not bind, the batch is optimal for
+                      equal values, and otherwise reaches at least half of the optimum.
 ``slack``             least slack of the *response* first: start + (done + E[tokens]) / tau - now.
                       Requests that are far behind come last. Requests that are far ahead fill
                       spare capacity, as long as batches stay short compared with the time allowed
                       to the tightest requests. If the prefix cache cannot hold all prefixes, slow
-                      responses run ahead while their prefix is cached, then wait without it.
+                      responses run ahead while their prefix is cached, then wait without a prefix.
 ====================  ==========================================================================
 
 The paper does not specify how to treat late requests. Under ``algorithm-1-drop`` and ``per-epoch``,
@@ -58,7 +58,7 @@ class Policy:
         other policies.
     defer_seconds
         Lead of a response, in seconds, beyond which its request can wait under ``slack``. None
-        means one window plus a margin for bad luck.
+        means one window plus a safety margin.
     give_up_seconds
         Lateness, in seconds, beyond which requests come last under ``slack``. Under overload, some
         responses then wait, so that the others are not late. Infinity means never.

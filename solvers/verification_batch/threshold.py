@@ -238,9 +238,10 @@ def knapsack(
     Returns
     -------
     tuple
-        Positions of the best choice found, and an upper bound on all choices, or None if the choice
-        is proven best. The bound holds within a relative gap, or is as tight as time or work
-        allowed. If HiGHS fails, the positions are empty and the bound is infinite.
+        Positions of the best choice found, and an upper bound on the value of all choices. The
+        second entry is None if the choice is proven best. The bound holds within a relative gap, or
+        is as tight as time or work allowed. If HiGHS fails, the positions are empty and the bound
+        is infinite.
 
     Raises
     ------

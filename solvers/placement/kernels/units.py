@@ -318,9 +318,9 @@ A pattern of the box must also finish its passes in time at these periods.
 def pass_rows(unit, options, period, shares, rows, rhs, size):
     """Write the rows of a linear program that limit the work of a pass to the period.
 
-    There is one row for each pair of a linear piece of the verifier and one of the drafter. Without
-    a drafter, there is one row for each piece of the verifier. Return the number of rows written so
-    far.
+    There is one row for each pair of a linear piece of the verifier and a linear piece of the
+    drafter. Without a drafter, there is one row for each piece of the verifier. Return the number
+    of rows written so far.
     """
     times = 1.0 if unit.parallel else unit.length
     for i in range(len(unit.passes)):

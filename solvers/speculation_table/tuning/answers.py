@@ -38,8 +38,8 @@ class Answers:
     grid
         Predicted throughput of all options by batch size.
     value
-        Speed-up by batch size and number of drafts 0, 1, ..., or its lower limit if the goal is
-        robust. An entry is 0 if the draft length must not be used.
+        Speed-up by batch size and number of drafts 0, 1, ..., or the lower limit of this speed-up
+        if the goal is robust. An entry is 0 if the draft length must not be used.
     kept
         Minimum, typical and maximum share of the throughput that remains after the cost of a table.
         There is one entry for each batch size in the grid.

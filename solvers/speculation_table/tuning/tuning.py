@@ -44,7 +44,7 @@ class Tuning(Answers):
     break_even
         Acceptance length above which a draft length pays off, for each load and draft length. If
         the current acceptance length is unknown, the entry is the ratio of the break-even value to
-        it.
+        the current value.
     """
 
     schedule: Schedule

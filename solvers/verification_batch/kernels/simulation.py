@@ -24,14 +24,14 @@ LUCK = 6.0  # 1.3 ln(100), see `latest`
 AHEAD_WINDOWS = 10.0
 """Number of windows by which a response runs ahead while its prefix is cached.
 
-It applies if the cache cannot hold all prefixes. Computing a prefix again costs about as much as
-five warm verifications. The capacity is the same within 4 % for all values from 6 to 20.
+This number applies if the cache cannot hold all prefixes. Computing a prefix again costs about as
+much as five warm verifications. The capacity is the same within 4 % for all values from 6 to 20.
 """
 
 START_ERROR = 0.3
 """Relative standard deviation of the initial error of each cost coefficient.
 
-It is in addition to the error that is common to all coefficients.
+These errors are added to an error that all coefficients have in common.
 """
 
 BOUND = 3.0
@@ -387,11 +387,11 @@ def _algorithm_1(now, rule, use, weight, memory, pending, batch):
 
 @helper
 def _per_epoch(now, rule, use, weight, memory, pending, batch):
-    """Choose the best batch that a density greedy finds, and return its size.
+    """Choose the best batch found by a greedy algorithm, and return the size of this batch.
 
-    For every tightest deadline D, the greedy adds requests by decreasing value per second and skips
-    those that do not fit. If all values are equal and memory does not bind, the greedy selects the
-    lightest requests, and the result is optimal.
+    For every tightest deadline D, the algorithm adds requests by decreasing value per second and
+    skips requests that do not fit. If all values are equal and memory does not bind, the algorithm
+    selects the lightest requests, and the result is optimal.
     """
     value, deadline = pending.value, pending.deadline
     usable = np.flatnonzero(use)
@@ -442,11 +442,11 @@ def _by_deadline(now, rule, pending, room, batch):
 def latest(rule, due, tokens, tau, allowed):
     """Return the latest time until which a request can wait.
 
-    At that time, its response is still ahead of its due time by one window and a margin for bad
-    luck, unless the rule specifies the lead. The window covers the last iteration, which may yield
-    one token instead of E[tokens]. Before the last iteration, the lead over tau is a random walk:
-    an iteration adds tokens / tau and lasts about half of the time allowed. The probability of
-    falling back by x is exp(-2 x drift / variance), with drift allowed / 2 and variance about 1.3
+    At that time, the response is still ahead of its due time by one window and a safety margin,
+    unless the rule specifies the lead. The window covers the last iteration, which may yield one
+    token instead of E[tokens]. Before the last iteration, the lead over tau is a random walk: an
+    iteration adds tokens / tau and lasts about half of the time allowed. The probability of falling
+    back by x is exp(-2 x drift / variance), with drift allowed / 2 and variance about 1.3
     (E[tokens] - 1) / tau^2. LUCK sets this probability to 1 %.
     """
     if rule.defer >= 0.0:
