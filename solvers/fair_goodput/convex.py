@@ -49,7 +49,7 @@ MIN_RATE = 1.0
 NEAR_1 = 0.09
 """Limit on |g - 1| below which problems with fairness g are solved through logarithms.
 
-In this range, x^(1-g) is too nearly constant for Clarabel's tolerances.
+In this range, x^(1-g) is almost constant, so its changes are smaller than Clarabel's tolerances.
 """
 
 

@@ -2,11 +2,11 @@
 
 The simulations execute the same code as the scheduler.
 
-Clients are numbered i = 1..N. As in paper 5, S is the number of draft tokens, alpha the acceptance
-rate, X the smoothed goodput and C the budget. The tables that the module `columns` describes hold
-the scheduler's information about the clients. Whether draft j of client i in round t of run r is
-accepted is decided by a random number that depends only on (key, r, t, i, j). All policies
-therefore use the same random numbers.
+Clients are numbered i = 1..N. As in paper 5, S is the number of draft tokens, alpha is the
+acceptance rate, X is the smoothed goodput, and C is the budget. The tables that the module
+`columns` describes hold the scheduler's information about the clients. Whether draft j of client i
+in round t of run r is accepted is decided by a random number that depends only on (key, r, t, i,
+j). All policies therefore use the same random numbers.
 """
 
 import numpy as np
@@ -105,7 +105,7 @@ def expected_goodput(alpha, drafts):
 
 @helper
 def chance(rates, i, drafts):
-    """Return the probability that client i's next draft is accepted if its previous drafts are.
+    """Return the probability that client i's next draft is accepted if all previous drafts are.
 
     ``rates`` contains acceptance rates by client and position in the round. The last column
     also applies to all later positions.
