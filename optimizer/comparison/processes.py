@@ -235,9 +235,9 @@ def submitting(
     Parameters
     ----------
     executor
-        Executor object or name of an executor. ``local`` stands for worker processes on this
-        machine, ``dask://HOST:PORT`` for the Dask cluster with this scheduler, and ``ray`` for the
-        Ray cluster at ``RAY_ADDRESS`` or on this machine.
+        Executor object or name of an executor. The name ``local`` selects worker processes on this
+        machine. ``dask://HOST:PORT`` selects the Dask cluster with this scheduler, and ``ray``
+        selects the Ray cluster at ``RAY_ADDRESS`` or on this machine.
     jobs
         Number of cells that ``local`` runs in parallel; None for the number of processors.
     grace_seconds

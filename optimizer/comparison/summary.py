@@ -59,9 +59,9 @@ class MethodSummary:
         Share of the common cells in which no better plan is known, or in which the method proves
         infeasibility.
     mean_gap
-        Mean relative gap to the best known bound. The mean is taken over the common cells
-        in which every method has a gap; methods that never have one are ignored. None if there are
-        no such cells.
+        Mean relative gap to the best known bound. The mean is taken over the common cells in which
+        every method has a gap; methods that never have a gap are ignored. None if there are no such
+        cells.
     largest_gap
         Largest relative gap in the cells over which `mean_gap` is taken.
     seconds

@@ -34,7 +34,7 @@ class BestConstant(FairGoodputMethod):
         """Find the best constant allocation by a greedy algorithm.
 
         The result is optimal because each additional token of a client gains no more than the
-            previous token.
+        previous token.
         """
         offer_first_plan(problem, budget)
         if problem.per == "second":

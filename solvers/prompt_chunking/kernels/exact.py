@@ -45,7 +45,8 @@ Tables = record(
 Link = rows("Link", next="i8", parent="i8", end="i8", chunks="i8")
 """Links of a label.
 
-They are the next label at its boundary, its parent label, its boundary, and its number of chunks.
+The fields are the next label at the same boundary, the parent label, the boundary of the label, and
+the number of chunks up to this boundary.
 """
 
 Labels = record("Labels", states="f8[:, ::1]", links="Link[::1]", heads="i8[::1]")
