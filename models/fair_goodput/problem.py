@@ -503,8 +503,9 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
         If the fairness exponent g is close to 1, the utility is about weight / (1 - g), and
         differences between plans are small compared with this value. Plans with the same utility in
-        floating point may then have certainty equivalents whose relative difference is about
-        1e-16 / |1 - g|. At g = 1.000001, they may therefore differ in the tenth digit.
+        floating point may then have certainty equivalents whose relative difference is about 1e-16
+        / |1 - g|. At g = 1.000001, these certainty equivalents may therefore differ in the tenth
+        significant digit.
         """
         if not scale:
             return value

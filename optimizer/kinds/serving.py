@@ -94,7 +94,8 @@ PERTURBATIONS = (
 def vary(
     problem: ServingData[Any], plan: ServingPlan, rates: Any, scale: float
 ) -> tuple[ServingData[Any], ServingPlan]:
-    """Return the problem with another acceptance rate and scaled output lengths, and the plan.
+    """Return a pair: the problem with other acceptance rates and scaled output lengths, and the
+    plan.
 
     The plan is unchanged. If `rates` is None, the acceptance rate of the problem is kept.
     """

@@ -69,8 +69,8 @@ class AsyncScheduler(Generic[Draft, Verdict]):
     drop
         Function that is called with the key of every response whose prefix is evicted from the
         limited prefix cache. The call precedes the batch that needs the space. The function may
-        `update` a waiting request of the response. If it raises an exception, all evictions are
-        still reported, and the batch fails.
+        `update` a waiting request of the response. If the function raises an exception, all
+        evictions are still reported, and the batch fails.
     """
 
     def __init__(
