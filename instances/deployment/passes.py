@@ -87,7 +87,7 @@ class Passes:
 
     @classmethod
     def from_peak(cls, text: str, models: Mapping[str, ModelConfig]) -> Self:
-        """Estimate the durations of passes from the peak performance of a machine.
+        """Estimate the duration of every pass from the peak performance of a machine.
 
         The estimates have a wide error band.
 

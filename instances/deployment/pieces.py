@@ -64,7 +64,7 @@ class Pieces:
 def pieces_of(
     times: PassTime, new_tokens: Sequence[float], contexts: Sequence[float] | None = None
 ) -> Pieces:
-    """Return lines whose maximum approximates the durations of passes.
+    """Return lines whose maximum approximates the duration of a pass.
 
     The passes have `new_tokens` new tokens per sequence and `contexts` cached tokens. If `contexts`
     is None, the measured contexts are used.

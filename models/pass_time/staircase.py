@@ -1,5 +1,7 @@
-"""Pass times of engines that capture CUDA graphs for certain batch sizes. A batch runs at the next
-larger captured size, so pass times are a step function of the batch size.
+"""Pass times of engines that capture CUDA graphs for certain batch sizes.
+
+Each batch is padded to the smallest captured size that can hold it, so the pass time is a step
+function of the batch size.
 """
 
 from __future__ import annotations

@@ -249,7 +249,7 @@ def _columns(row: MethodSummary) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """Format a value as the content of a table cell."""
+    """Format a value for display in a table cell."""
     return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
 
 

@@ -27,8 +27,8 @@ class Engine:
         if the engine should not speculate. The function raises `InvalidInput` if the engine cannot
         be configured for the schedule.
     notes
-        Function that returns notes for the operator. Its arguments are the schedule, the version of
-        the engine and the configuration.
+        Function that returns notes for the operator, given the schedule, the version of the engine
+        and the configuration.
     option
         Name of the engine's option that enables speculation.
     batch
