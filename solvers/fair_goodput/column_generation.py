@@ -235,8 +235,9 @@ class Search:
         is divided by the unit of the row.
 
         With these units, a solver's tolerance is relative to the change caused by drafts, not to
-        the rates. A fine unit is the largest excess of any round over the minimum rate. Shortfalls
-        are limited to 1 / DROPPED units, because rounds with larger shortfalls would be dropped.
+        the rates. If `finely` is true and some round exceeds a minimum rate, the unit of the row is
+        the largest excess of any round. Shortfalls are limited to 1 / DROPPED units, because rounds
+        with larger shortfalls would be dropped.
         """
         spare = np.array(self.spare).T
         most, unit = spare.max(axis=1), np.abs(spare).max(axis=1)

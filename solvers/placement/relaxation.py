@@ -46,8 +46,8 @@ PER_SIDE = 3
 Duals = tuple[Floats, Floats, Floats]
 """Dual prices of the master program.
 
-They are the price of a client by class, of a unit (see `counted`), and of a client by type of draft
-units.
+The arrays contain the price of a client for each class, the prices of units (see `counted`), and
+the price of a client for each type of draft units.
 """
 
 

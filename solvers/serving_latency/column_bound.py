@@ -275,8 +275,8 @@ class ColumnBound:
         )
 
     def _write_pairs(self) -> None:
-        """Add columns that keep prices monotone. They bound the price of each node by the prices of
-        the closest nodes that exceed it in both lengths.
+        """Add columns that keep prices monotone. These columns bound the price of each node by the
+        prices of the closest nodes with longer inputs and outputs.
         """
         outputs = self._nodes[:, 1]
         for k in range(len(outputs)):

@@ -22,9 +22,9 @@ If a table has more distinct values, evenly spaced breakpoints are tried.
 """
 
 POLISHED = 8
-"""Number of breakpoints that are fitted again, without normal equations.
+"""Number of breakpoints for which the lines are fitted accurately.
 
-These are the breakpoints with the smallest errors in the first fit.
+These are the breakpoints with the smallest errors in a first fit, which uses normal equations.
 """
 
 

@@ -181,8 +181,8 @@ def extend(most, work, prompt, tables, T, counted, slack, labels, where):
         Whether the number of chunks matters, because it is limited or because each chunk costs
         device time.
     slack
-        Tolerance in seconds. A dropped label may be better than the label that dominates it by this
-        time, and a label may exceed a ceiling by this time.
+        Tolerance in seconds. A dropped label may be better, by at most this time, than the label
+        that dominates it. A label may exceed a ceiling by at most this time.
     labels, where
         Labels, and current position of the search. After FULL, the caller copies the labels into
         larger arrays and calls the function again.
