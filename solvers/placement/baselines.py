@@ -58,7 +58,7 @@ class AllDevice(OnePlace):
 
 @dataclass(frozen=True)
 class GreedyPlacement(SimplePlacement):
-    """Assign clients to units one at a time, or in small groups if there are many.
+    """Assign clients to units one at a time, or in small groups if there are many clients.
 
     Draft units are not used.
     """

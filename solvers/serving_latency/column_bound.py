@@ -276,7 +276,7 @@ class ColumnBound:
 
     def _write_pairs(self) -> None:
         """Add columns that keep prices monotone. These columns bound the price of each node by the
-        prices of the closest nodes with longer inputs and outputs.
+        prices of the closest nodes whose input and output are at least as long.
         """
         outputs = self._nodes[:, 1]
         for k in range(len(outputs)):

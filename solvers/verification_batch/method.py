@@ -20,7 +20,7 @@ from specopt.solvers.verification_batch.prepare import SURE, Prepared
 SLACK = 1e-11
 """Relative tolerance of optimality.
 
-A plan counts as optimal if the bound exceeds its value by at most this fraction.
+A plan counts as optimal if the bound exceeds the plan's value by at most this fraction.
 """
 
 PLAIN = 32

@@ -57,9 +57,9 @@ Where = rows(
 )
 """Current position of the search.
 
-`boundary`, `label` and `next` are the boundary, the label and the end of the next chunk. `used` is
-the number of labels in use, and `free` is the first free label. `goal` is the label that reaches
-the end, or -1 if there is none. `seen` is the number of labels seen.
+`boundary` and `label` are the current boundary and the current label, and `next` is the end of the
+next chunk. `used` is the number of labels in use, and `free` is the first free label. `goal` is the
+label that reaches the end, or -1 if there is none. `seen` is the number of labels seen.
 """
 
 
