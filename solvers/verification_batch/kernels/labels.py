@@ -10,9 +10,9 @@ from specopt.solvers.kernels.sorting import sort_by
 from specopt.solvers.verification_batch.kernels.bound import Items  # noqa: F401  (in a signature)
 
 BatchLabel = rows("BatchLabel", seconds="f8", memory="f8", value="f8", node="i8")
-"""A label, with the node from which its items can be traced.
+"""A label, which consists of the time, memory and value of a batch.
 
-The other fields are the time, memory and value of the batch.
+`node` is the node from which the items of the batch can be traced.
 """
 
 Threshold = rows("Threshold", end="i8", D="f8", per_second="f8", per_byte="f8")
