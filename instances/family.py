@@ -22,8 +22,8 @@ class Family:
     name
         Name in the form KIND/FAMILY, as on the command line.
     build
-        Function that generates a problem or workload. Its keyword arguments are the family's
-        parameters and, if the result is random, a seed.
+        Function that generates a problem or workload. The keyword arguments of the function are the
+        family's parameters and, if the result is random, a seed.
     """
 
     name: str

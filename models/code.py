@@ -16,8 +16,8 @@ import msgspec
 
 
 def digest_of(sources: Mapping[str, bytes]) -> str:
-    """Return a short hexadecimal digest of source files, given as a mapping from names to contents.
-    The order of the files does not matter.
+    """Return a short hexadecimal digest of source files, given as a mapping from file names to
+    source code. The order of the files does not matter.
     """
     whole = hashlib.sha256()
     for name in sorted(sources):

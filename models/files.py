@@ -58,9 +58,9 @@ def load(path: StrPath, expected: Any = None) -> Any:
     path
         Path of the file.
     expected
-        Class that the content must have: a problem class, a workload class, `Result`, or a result
-        with a plan class such as `Result[PromptChunkingPlan]`. None accepts any problem, result or
-        workload.
+        Class that the object in the file must have: a problem class, a workload class, `Result`, or
+        a result with a plan class such as `Result[PromptChunkingPlan]`. None accepts any problem,
+        result or workload.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def result_from_dict(data: Mapping[str, Any]) -> Result:
 
 
 def read_json(path: StrPath) -> object:
-    """Read a JSON file and return its content.
+    """Read a JSON file and return the JSON data.
 
     Raises
     ------

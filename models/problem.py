@@ -237,7 +237,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 
     @classmethod
     def sense_of(cls, scale: Sequence[float] = ()) -> Sense:
-        """Return "minimize" or "maximize". For some kinds of problems, the answer depends on
+        """Return "minimize" or "maximize". For some kinds of problems, the sense depends on
         `scale`.
         """
         return cls.sense

@@ -21,7 +21,7 @@ million tasks has about a fifth of this size.
 
 
 def read_bytes(path: StrPath, cap: int = MAX_BYTES) -> bytes:
-    """Read a file or a pipe and return its content. A pipe is read until it is closed.
+    """Read a file or a pipe and return the bytes. A pipe is read until it is closed.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def read_bytes(path: StrPath, cap: int = MAX_BYTES) -> bytes:
 
 
 def read_text(path: StrPath) -> str:
-    """Read a UTF-8 file and return its content. A byte order mark at the start is removed.
+    """Read a UTF-8 file and return it as a string. A byte order mark at the start is removed.
 
     Raises
     ------

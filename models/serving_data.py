@@ -81,7 +81,8 @@ def stage_ends(
 ) -> tuple[Any, Any]:
     """Return the times at which the draft stage and the verify stage finish a batch (Eq. 20).
 
-    Only the mechanism "pipelined" updates the first time. Otherwise, it is `draft_done`.
+    The first time changes only with the mechanism "pipelined". With all other mechanisms,
+    `draft_done` is returned unchanged.
 
     Parameters
     ----------
@@ -319,8 +320,8 @@ class ServingData(Problem[S]):
         The durations follow Eq. 13-14 and 18-19. A verify pass processes the draft tokens and the
         last output token. The first draft pass processes `unseen` tokens, which the draft model has
         not processed yet, and every later draft pass processes one token. If `prefill` is true, the
-        prompt replaces the last output token in the verify pass, and the `unseen` tokens in the
-        first draft pass.
+        prompt replaces the last output token in the verify pass, and it replaces the `unseen`
+        tokens in the first draft pass.
 
         Parameters
         ----------

@@ -91,7 +91,8 @@ class Auto(Method):
 
     def seconds_needed(self, problem: Any) -> dict[str, float]:
         """Return approximate lower bounds, in seconds, on the time during which the first member
-        cannot be interrupted. Each key of the dictionary names what determines the time.
+        cannot be interrupted. Each key of the dictionary names the quantity that determines the
+        time.
         """
         first = next(self._able(problem, math.inf), None)
         return {} if first is None else first.seconds_needed(problem)

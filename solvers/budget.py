@@ -144,7 +144,7 @@ class Budget(Clock):
     def hold(self, fields: str, size: float) -> None:
         """Check that arrays fit in memory before they are allocated.
 
-        `size` is the total size of the arrays in bytes, and `fields` names the problem fields that
+        `size` is the total size of the arrays, in bytes, and `fields` lists the problem fields that
         determine this size.
 
         Raises

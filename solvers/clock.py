@@ -157,8 +157,8 @@ class Clock:
         return self.load_library(f"specopt.solvers.{kind}.kernels.{name}")
 
     def load_library(self, name: str) -> Any:
-        """Import a module that takes long to import, without exceeding the time limit, and return
-        it.
+        """Import a module without exceeding the time limit, although the import takes a long time.
+        Return the module.
 
         Raises
         ------

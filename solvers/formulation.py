@@ -31,8 +31,8 @@ class Formulation:
         objective equals the program's objective times the program's attribute `unit`, plus its
         attribute `offset`.
     read
-        Function that converts a solution to a plan. Its arguments are the problem, the program, and
-        a function that returns the value of a variable.
+        Function that converts a solution to a plan, given the problem, the program, and a function
+        that returns the value of a variable.
     is_linear
         Whether the program is a linear or mixed-integer program in Pyomo. Otherwise, it is a convex
         program in CVXPY.

@@ -1,11 +1,11 @@
-"""The room of a constraint, defined as the largest amount that counts as satisfying its limit.
+"""The largest amount that satisfies a constraint, including the constraint's tolerance.
 
 A constraint amount <= limit counts as violated if amount > limit + 1e-9 max(|limit|, |amount|) +
 readings. The term readings is the spacing of clock readings if the limit is a difference of such
 readings, and 0 otherwise. All amounts are sums of nonnegative terms. A method and the evaluation of
-its plan may add the terms in different orders, so their sums may differ in the last digits. If
-terms are not integers, proofs therefore use a slightly larger room, and the construction of plans
-uses a slightly smaller room.
+a plan may add the terms in different orders, so the two sums may differ by rounding errors. If the
+terms are not integers, proofs therefore use a slightly larger amount, and the construction of plans
+uses a slightly smaller amount.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def room(limit: Any, readings: Any = 0.0, digits: Any = 0.0) -> Any:
     readings
         Spacing of the clock readings, if the limit is a difference of such readings.
     digits
-        Correction for rounding, in units of the last digit of the limit. To make the room larger,
-        the correction should exceed the number of summed terms. To make it smaller, the correction
-        should be negative.
+        Correction for rounding errors, in multiples of machine epsilon times the limit. If the
+        result must not be too small, the correction should exceed the number of terms in the sum.
+        If the result must not be too large, the correction should be negative.
     """
     with np.errstate(over="ignore"):
         size = np.abs(limit) + readings
@@ -47,8 +47,8 @@ def whole_room(limit: float) -> float:
     """Return the largest amount that is accepted under a limit. The result is exact if all amounts
     are integers.
 
-    For other amounts, the result is smaller by a few units of the last digit, which ensures that
-    the evaluation of a plan finds no violation despite rounding errors.
+    For other amounts, the result is smaller by a few rounding errors, so that the evaluation of a
+    plan finds no violation.
     """
     found = float(room(limit, digits=8.0))
     while found > limit + TOLERANCE * max(limit, found):

@@ -1,8 +1,8 @@
 """Code shared by the methods for `serving-latency` and `continuous-serving` problems.
 
 The module converts problems to sorted tasks and arrays, and defines the applicability conditions of
-the methods. It also determines the mechanisms for which plans exist, and explains why the others
-have no plan.
+the methods. It also determines the mechanisms for which plans exist, and explains why no plan
+exists for the other mechanisms.
 """
 
 from __future__ import annotations

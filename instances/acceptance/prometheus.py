@@ -52,7 +52,7 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
     Parameters
     ----------
     text
-        Content of the scrape, in the Prometheus text format.
+        The scrape as a string in the Prometheus text format.
     where
         Name of the file, used in messages.
     model

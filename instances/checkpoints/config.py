@@ -75,7 +75,7 @@ class Section:
     Parameters
     ----------
     data
-        Content of the object.
+        Fields of the object, by name.
     name
         Path of the object in the file.
     """
@@ -180,12 +180,12 @@ class Config(Section):
     Parameters
     ----------
     data
-        Content of the file.
+        JSON data of the file.
 
     Attributes
     ----------
     whole
-        Content of the whole file.
+        JSON data of the whole file, including the parts outside the decoder section.
     notes
         Notes that are shown to the user, for example about defaults and parts that are not counted.
     model_type
@@ -250,8 +250,8 @@ class Config(Section):
             Mapping from fields to formulas. Each formula computes the only value that the field may
             have.
         further
-            Names of groups of fields (``marks`` in `fields.toml`) that are allowed in addition to
-            the groups of the model type.
+            Names of additional groups of fields (``marks`` in `fields.toml`) that are allowed
+            besides the model type's own groups.
         """
         for name, mark in TABLE["marks"].items():
             if name in (*self.type["understands"], *further):

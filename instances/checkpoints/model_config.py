@@ -190,7 +190,7 @@ def parse_model_config(
     Parameters
     ----------
     data
-        Content of a `config.json`.
+        JSON data of a `config.json`.
     name
         Name of the model if the config does not contain one; "model" if it is empty.
     value_bytes

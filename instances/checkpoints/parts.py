@@ -2,9 +2,9 @@
 costs.
 
 A draft head uses the hidden states of a target model. It is either a group of layers in the
-target's config that predict further tokens (MTP), or a model with a separate config. Every head
-uses the target's embedding table, and most heads also use its output matrix. These tensors are
-borrowed: every pass reads them, but they are stored only once. `fields.toml` lists the other
+target's config that predict additional tokens (MTP), or a model with a separate config. Every head
+uses the target's embedding table, and most heads also use the target's output matrix. These tensors
+are borrowed: every pass reads them, but they are stored only once. `fields.toml` lists the other
 tensors of each kind of head.
 """
 

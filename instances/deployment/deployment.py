@@ -122,7 +122,7 @@ class Deployment:
 
     @property
     def rows(self) -> str:
-        """Name of the trace and its range of rows, as shown in a list of sources."""
+        """Name of the trace and range of its rows that are used, as shown in a list of sources."""
         assert self.trace is not None, "there is a trace"
         return (
             f"{self.trace.source}, rows {self.trace.start} to"

@@ -49,7 +49,7 @@ class Passes:
         Configs of the models "draft" and "verify". In a table, the column `model` contains the
         names in these configs.
     data
-        Content of the file if it is JSON; None for a table.
+        JSON data of the file; None if the file is a table.
     """
 
     path: str
@@ -87,7 +87,7 @@ class Passes:
 
     @classmethod
     def from_peak(cls, text: str, models: Mapping[str, ModelConfig]) -> Self:
-        """Estimate the durations of passes from the peak performance of a machine.
+        """Estimate the duration of every pass from the peak performance of a machine.
 
         The estimates have a wide error band.
 

@@ -24,8 +24,8 @@ CONTEXTS = (0.0, 512.0, 2048.0)
 WORTH_A_PIECE, ROUNDING = 0.9, 1e-9
 """Thresholds for adding a line to the approximation.
 
-With the additional line, the error must be less than `WORTH_A_PIECE` times the previous error, by
-more than `ROUNDING`.
+A line is added if the error with the line is less than `WORTH_A_PIECE` times the previous error and
+the difference exceeds `ROUNDING`.
 """
 
 
@@ -64,7 +64,7 @@ class Pieces:
 def pieces_of(
     times: PassTime, new_tokens: Sequence[float], contexts: Sequence[float] | None = None
 ) -> Pieces:
-    """Return lines whose maximum approximates the durations of passes.
+    """Return lines whose maximum approximates the duration of a pass.
 
     The passes have `new_tokens` new tokens per sequence and `contexts` cached tokens. If `contexts`
     is None, the measured contexts are used.

@@ -42,7 +42,7 @@ class Value:
 
 
 Given = dict[str, tuple[Any, str]]
-"""Mapping from the name of each known field to a pair of its JSON-like value and its source."""
+"""Mapping from the name of each known field to a pair (JSON-like value, source of the value)."""
 
 
 @dataclass(frozen=True, kw_only=True)

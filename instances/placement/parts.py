@@ -97,8 +97,9 @@ def clients(
 ) -> ClientClass:
     """Return a class of clients.
 
-    `device` maps each drafter to its drafting time per token, in seconds. `trips` maps each
-    verifier to its mean round-trip time, in seconds.
+    `device` maps each drafter to the drafting time per token on the client's device, in seconds.
+    `trips` maps each verifier to the mean round-trip time between the client and the verifier, in
+    seconds.
     """
     return ClientClass(
         name=name,

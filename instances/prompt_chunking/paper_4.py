@@ -1,9 +1,9 @@
 """A family with the prototype of paper 4: one prompt, a WiFi link, and the cloud delay of Fig. 1.
 
-Vicuna-7B has a hidden size of 4096 at 2 bytes per value, and Fig. 1 shows its cloud delay.
-Vicuna-13B has a hidden size of 5120, and its delay is the same curve scaled by the number of
-parameters. Uplink rates are 5-10 MB/s, and downlink rates are 10-15 MB/s. The paper does not report
-the overhead of a message.
+Vicuna-7B has a hidden size of 4096 at 2 bytes per value, and Fig. 1 shows the cloud delay of this
+model. Vicuna-13B has a hidden size of 5120, and its cloud delay is the same curve, scaled by the
+number of parameters. Uplink rates are 5-10 MB/s, and downlink rates are 10-15 MB/s. The paper does
+not report the overhead of a message.
 """
 
 from __future__ import annotations

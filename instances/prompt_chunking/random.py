@@ -25,11 +25,11 @@ def random(
 ) -> PromptChunkingProblem:
     """A prompt on a random link and cloud.
 
-    The uplink rate is uniform on 5-10 MB/s and the downlink rate on 10-15 MB/s. The cloud delay is
-    piecewise linear, and neither convex nor concave. The delay starts at 5-40 ms, and its slopes
-    are log-uniform on 10^-5.5 to 10^-3.5 seconds per token. The distances between its breakpoints
-    are log-uniform up to twice the prompt length. The device takes up to 1 ms per chunk. Per token,
-    the device also takes up to 30 % of the time to upload a token.
+    The uplink rate is uniform on 5-10 MB/s, and the downlink rate is uniform on 10-15 MB/s. The
+    cloud delay is piecewise linear, and neither convex nor concave. The delay starts at 5-40 ms.
+    The slopes of the delay are log-uniform on 10^-5.5 to 10^-3.5 seconds per token. The distances
+    between breakpoints are log-uniform up to twice the prompt length. The device takes up to 1 ms
+    per chunk. Per token, the device also takes up to 30 % of the time to upload a token.
 
     Parameters
     ----------

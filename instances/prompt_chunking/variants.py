@@ -18,9 +18,10 @@ def single_stage(
 ) -> PromptChunkingProblem:
     """A random link to a cloud with a single slow GPU.
 
-    Difficulty: the cloud is the bottleneck, and every chunk incurs the full fixed cost of a batch.
-    With a serial wait, each chunk also waits for the running batch. Upload, cloud and download can
-    each be critical.
+    Difficulty: every chunk incurs the full fixed cost of a batch, because there is only one stage.
+    With a serial wait, each chunk also waits for the running batch. Although the cloud is usually
+    the bottleneck, the upload, the cloud or the download may be on the critical path, depending on
+    the plan.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class Fields:
     place
         Position of the object in the file, which precedes field names in messages.
     data
-        Content of the object; hyphens in keys are read as underscores.
+        Data of the object. Hyphens in keys are read as underscores.
 
     Raises
     ------
@@ -132,7 +132,7 @@ class Row(Fields):
     columns
         Position of each column.
     cells
-        Content of each cell.
+        String in each cell.
     """
 
     def __init__(self, where: str, line: int, columns: dict[str, int], cells: list[str]) -> None:
@@ -148,11 +148,11 @@ class Row(Fields):
 
     @cached_property
     def values(self) -> dict[str, str]:  # type: ignore[override]
-        """Mapping from column names to the contents of the cells that are not empty."""
+        """Mapping from column names to the strings in the cells that are not empty."""
         return {name: text for name in self.columns if (text := self.text_of(name))}
 
     def text_of(self, name: str) -> str:
-        """Return the content of a cell, without leading and trailing spaces."""
+        """Return the string in a cell, without leading and trailing spaces."""
         return self.cells[self.columns[name]].strip()
 
     def within(self, name: str, expected: str, low: float, high: float) -> float:

@@ -51,9 +51,9 @@ class Lines:
         self._characters = 0
 
     def peek(self) -> tuple[int, str]:
-        """Return the number and the content of the next nonblank line without consuming the line.
+        """Return the number and the string of the next nonblank line, without consuming the line.
 
-        The content is empty if there is no such line.
+        The string is empty if there is no such line.
         """
         while line := self._stream.readline(LONGEST_LINE):
             self._ahead.append(line)

@@ -1,4 +1,4 @@
-"""Functions that convert the contents of runtime files into fields of problems."""
+"""Functions that convert the data in runtime files into fields of problems."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class RuntimeFit:
         Predicted duration of each pass, in seconds.
     decoder
         Decoder that was used to convert tokens into operations, or that is written to the file so
-        that users of the file can do so.
+        that users of the file can convert tokens into operations.
     metrics
         Prediction errors on the rows of the table.
     cross_validation

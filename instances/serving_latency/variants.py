@@ -57,7 +57,7 @@ def heavy_prefill(
     max_output: int = 16,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1, but with log-uniform prompt lengths and answers of only a few tokens.
+    """The setting of paper 1, but with log-uniform prompt lengths and outputs of only a few tokens.
 
     Difficulty: the prefill step accounts for most of the latency, and its draft stage is longer
     than its verification. The batch verified last should therefore be a short batch (Johnson's rule
@@ -96,11 +96,11 @@ def known_lengths(
     seed: int = 0,
 ) -> ServingLatencyProblem:
     """The setting of paper 1, but with known output lengths and a mixture of long and short
-    answers.
+    outputs.
 
-    Difficulty: a batch lasts as long as its longest answer. The best batches contain tasks with
-    similar input and output lengths and have a suitable size. Contiguous batches in order of input
-    length are no longer sufficient, and the exact methods can handle only a few tasks.
+    Difficulty: a batch lasts until its longest output is complete. The best batches contain tasks
+    with similar input and output lengths and have a suitable size. Contiguous batches in order of
+    input length are no longer sufficient, and the exact methods can handle only a few tasks.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def slow_link(
     max_output: int = 64,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1, but with short answers, low bandwidth and weak signals.
+    """The setting of paper 1, but with short outputs, low bandwidth and weak signals.
 
     Difficulty: most of the latency is upload time, so the bandwidth shares are decisive. The
     inference time is a small fraction of the objective, so relative gaps look smaller than they

@@ -1,8 +1,8 @@
 """Reader for the traces published by Mooncake and Bailian.
 
 Both formats have one JSON object per line, with the same fields for times and tokens. Mooncake's
-times are in milliseconds. Bailian's times are in seconds, and its requests are the turns of chats.
-The ids of prefix blocks are not read.
+times are in milliseconds. Bailian's times are in seconds, and each of Bailian's requests is a turn
+of a chat. The ids of prefix blocks are not read.
 """
 
 from __future__ import annotations

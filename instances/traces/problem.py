@@ -21,8 +21,8 @@ class FromTrace:
     Parameters
     ----------
     build
-        Function that returns the problem. Its arguments are the trace, the family (problem
-        generator) and, by keyword, the seed and the family's parameters.
+        Function that returns the problem, given the trace and the family (problem generator). The
+        seed and the family's parameters are passed by keyword.
     families
         Families for this kind of problem, which supply the values that traces do not contain; the
         first family is the default.

@@ -1,6 +1,7 @@
 """Conversion of a user's deployment into a `verification-batch` problem.
 
-In this problem, requests wait for the user's verifier. Their contexts come from a trace.
+In this problem, requests wait for the user's verifier. The contexts of the requests come from a
+trace.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ allow for rounding errors in sums and powers.
 Fairness = Annotated[float, Meta(ge=0, le=MAX_FAIRNESS)]
 SCHEDULE_TOLERANCE = 1e-9
 """Relative tolerance with which a schedule must attain the plan's declared rates and the minimum
-rates, and absolute tolerance with which its shares must sum to 1.
+rates. It is also the absolute tolerance with which the schedule's shares must sum to 1.
 """
 
 
@@ -503,8 +503,9 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
         If the fairness exponent g is close to 1, the utility is about weight / (1 - g), and
         differences between plans are small compared with this value. Plans with the same utility in
-        floating point may then have certainty equivalents whose relative difference is about
-        1e-16 / |1 - g|. At g = 1.000001, they may therefore differ in the tenth digit.
+        floating point may then have certainty equivalents whose relative difference is about 1e-16
+        / |1 - g|. At g = 1.000001, these certainty equivalents may therefore differ in the tenth
+        significant digit.
         """
         if not scale:
             return value

@@ -9,7 +9,7 @@ estimator           `additive`             c + sum of w_i, with a weight w_i per
 knots               `knots`                piecewise linear in the tokens of a batch (paper 4)
 fitted              `fitted`               a fitted form with limits, misfit and measured ranges
 table               `measured`             interpolation of measured passes
-captured batches    `staircase`            another form at the next larger captured batch size
+captured batches    `staircase`            another form, with batches padded to a captured size
 ==================  =====================  =======================================================
 
 A *piece* is a linear function. A form with several pieces is the maximum of the pieces. A *knot* is

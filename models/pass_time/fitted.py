@@ -172,8 +172,8 @@ class FittedPasses(PassTime):
     def seconds(
         self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
     ) -> Floats:
-        """Return the durations of passes, in seconds. The lower and upper estimates account for the
-        limits of the coefficients and for the misfit.
+        """Return the duration of each pass, in seconds. The lower and upper estimates account for
+        the limits of the coefficients and for the misfit.
         """
         find = self.work.upper_features if which == "upper" else self.work.features
         found = find(batch, new_tokens, cached_tokens)

@@ -53,7 +53,7 @@ class LinearRuntime(Checked):
         return (self,)
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
-        """Return the durations of forward passes, in seconds. Each pass processes `batch_size`
+        """Return the duration of each forward pass, in seconds. A pass processes `batch_size`
         tasks with `flops` operations per task.
         """
         return np.asarray(self.seconds_per_flop * flops * batch_size + self.overhead_seconds)
@@ -74,7 +74,7 @@ class PiecewiseRuntime(Checked):
     pieces: SomeObjects[LinearRuntime] = required()
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
-        """Return the durations of forward passes, in seconds. Each pass processes `batch_size`
+        """Return the duration of each forward pass, in seconds. A pass processes `batch_size`
         tasks with `flops` operations per task.
         """
         return np.asarray(

@@ -189,7 +189,7 @@ class MeasuredPasses(Immutable, PassTime):
     def seconds(
         self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
     ) -> Floats:
-        """Return the interpolated durations of passes, in seconds. Before the first point of an
+        """Return the interpolated duration of each pass, in seconds. Before the first point of an
         axis, the duration is constant. Beyond the last point, it is extrapolated linearly.
         """
         grid = self.grids[which]

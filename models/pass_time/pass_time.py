@@ -28,7 +28,7 @@ class PassTime(ABC):
     def seconds(
         self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
     ) -> Floats:
-        """Return the durations of passes, in seconds.
+        """Return the duration of each pass, in seconds.
 
         Parameters
         ----------
@@ -39,7 +39,8 @@ class PassTime(ABC):
         cached_tokens
             Number of cached tokens per request.
         which
-            ``"fitted"`` for the predicted durations; ``"lower"`` or ``"upper"`` for their limits.
+            ``"fitted"`` for the predicted durations; ``"lower"`` or ``"upper"`` for lower or upper
+            estimates.
         """
 
     @abstractmethod

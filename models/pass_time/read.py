@@ -48,8 +48,9 @@ def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: 
 
     Runtimes may contain the time to read the KV cache, which each pass reads once per request. The
     time is specified as ``seconds_per_cached_token``, or as ``seconds_per_kv_byte`` if the model is
-    known. If the data contains ``captured_batches``, a batch runs at the next larger captured size.
-    The times of batches above the largest captured size are multiplied by ``beyond``.
+    known. If the data contains ``captured_batches``, each batch is padded to the smallest captured
+    size that can hold it. The times of batches above the largest captured size are multiplied by
+    ``beyond``.
 
     Parameters
     ----------

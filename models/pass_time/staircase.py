@@ -1,5 +1,7 @@
-"""Pass times of engines that capture CUDA graphs for certain batch sizes. A batch runs at the next
-larger captured size, so pass times are a step function of the batch size.
+"""Pass times of engines that capture CUDA graphs for certain batch sizes.
+
+Each batch is padded to the smallest captured size that can hold it, so the pass time is a step
+function of the batch size.
 """
 
 from __future__ import annotations
@@ -63,8 +65,10 @@ class Staircase(PassTime):
     def seconds(
         self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
     ) -> Floats:
-        """Return the durations of passes, in seconds. Each batch runs at the next larger captured
-        size, or at its actual size if there is no larger captured size.
+        """Return the duration of each pass, in seconds.
+
+        Each batch is padded to the smallest captured size that can hold it, or runs at its actual
+        size if it exceeds every captured size.
         """
         captured = self.within.seconds(self._captured(batch), new_tokens, cached_tokens, which)
         beyond = self.jump * self.outside.seconds(

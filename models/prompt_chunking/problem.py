@@ -260,7 +260,8 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
 
         The terms of the evaluation split this time into phases of the last chunk: the time until
         its upload ends, its time in the cloud, its download, and the computation of the device's
-        last layers. Latencies belong to the cloud and to the download, and waiting to the cloud.
+        last layers. The link latencies are included in the time in the cloud and in the download,
+        and waiting is included in the time in the cloud.
         """
         for chunk in self._events(plan):
             last = chunk

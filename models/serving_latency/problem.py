@@ -11,8 +11,8 @@ The judge and the solvers share only the code for Eq. 7-17.
 
 A batch stays together until its slowest task has finished. Tasks with different acceptance rates
 gain different numbers L_k of tokens per step. The batch then takes max_k ceil(Q_k / L_k) steps. If
-`rounds` is "slowest", it instead takes the expected number of steps of its slowest task, rounded
-up. Before step n, the batch has reached a length of max_k (I_k + (n - 1) L_k) tokens.
+`rounds` is "slowest", the batch instead takes the expected number of steps of the slowest task,
+rounded up. Before step n, the batch has reached a length of max_k (I_k + (n - 1) L_k) tokens.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ def to_arrow(value: Any) -> Any:
     ----------
     value
         Value to convert. A plan, or a result that contains a plan, yields the same rows as its CSV
-        file. A sequence of results yields one row per result, a `Front` one row per point, a
-        `Comparison` one row per run, and a `Sweep` one row per measurement.
+        file. There is one row per result for a sequence of results, one row per point for a
+        `Front`, one row per run for a `Comparison`, and one row per measurement for a `Sweep`.
 
     Raises
     ------

@@ -53,7 +53,8 @@ class BestKnown:
         Other methods that independently proved the same optimum within their tolerance.
     seconds
         Solution time in seconds of the method that proved the bound or, if there is no bound, of
-        the method that found the plan. A submitted improvement replaces this time by its own.
+        the method that found the plan. If an improvement is submitted, this time is replaced by the
+        solution time of the submitted result.
     date
         Date on which the result was obtained.
     versions

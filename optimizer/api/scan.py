@@ -40,21 +40,21 @@ def scan(
         Pairs of a name and a modified copy of the problem. The name describes the change and is
         shown as progress. If the copy cannot be made, a string with the reason replaces it.
     answer
-        Function that is applied to each copy. Its arguments are the copy, a time limit in seconds
-        or None, and the list of earlier answers.
+        Function that is applied to each copy. The arguments of the function are the copy, a time
+        limit in seconds or None, and the list of results for earlier copies.
     started
         Value of `time.perf_counter` at which the time limit starts; None for now.
     time_limit
-        Time limit for all answers together, in seconds. Each answer may use an equal share of the
-        time that remains.
+        Time limit for all calls of `answer` together, in seconds. Each call may use an equal share
+        of the time that remains.
     verbose
         Whether to print progress to stderr.
 
     Returns
     -------
     list
-        One entry per change: the answer, or the reason why the copy could not be made. If a solve
-        is interrupted, the list ends with the interrupted result.
+        One entry per change: the result of `answer`, or the reason why the copy could not be made.
+        If a solve is interrupted, the list ends with the interrupted result.
     """
     started = time.perf_counter() if started is None else started
     total = todo = sum(not isinstance(copy, str) for _, copy in changes)
@@ -86,8 +86,8 @@ def scan(
 def solving(method: MethodLike | None, start: int, **keywords: Any) -> Callable[..., Result]:
     """Return an `answer` function for `scan` that solves each modified copy.
 
-    Each solve is warm-started with the plan in the earlier answer at index `start`. This requires
-    that the method supports warm starts and that the plan is feasible for the copy.
+    Each solve is warm-started with the plan of the earlier result at index `start`, provided that
+    the method supports warm starts and the plan is feasible for the copy.
     """
 
     def answer(copy: Problem, limit: float | None, earlier: Sequence[Any]) -> Result:

@@ -88,12 +88,13 @@ def solve(
         plan, or None for `auto`, the portfolio of the problem's kind. If a function is given, the
         result has no bound.
     time_limit
-        Time limit in seconds, including compilation. Fixed work that any answer requires may exceed
-        the limit, and is reported as `fixed_seconds` in `stats`. A method is refused if its fixed
-        work is known to take much longer than the limit. With a limit of 0, the result is a quick
-        plan if the method can find such a plan. With None, the work of `auto` is limited instead,
-        so that every machine returns the same plan. With `math.inf`, the solve continues until the
-        plan is proven optimal. In both cases, a warning is issued if the fixed work is long.
+        Time limit in seconds, including compilation. Fixed work, without which the method cannot
+        return any result, may exceed the limit and is reported as `fixed_seconds` in `stats`. A
+        method is refused if its fixed work is known to take much longer than the limit. With a
+        limit of 0, the result is a quick plan if the method can find such a plan. With None, the
+        work of `auto` is limited instead, so that every machine returns the same plan. With
+        `math.inf`, the solve continues until the plan is proven optimal. In both cases, a warning
+        is issued if the fixed work is long.
     gap
         Relative gap between objective and bound at which the method may stop.
     seed

@@ -46,7 +46,7 @@ class Measure:
 
 
 def measure(given: Measure) -> int:
-    """Measure the durations of forward passes of decoders with random weights.
+    """Measure the duration of each forward pass of decoders with random weights.
 
     Use `specopt fit` to fit runtime models to the resulting table.
     """

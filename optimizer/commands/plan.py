@@ -120,7 +120,7 @@ class Plan:
 
 
 def plan(given: Plan) -> int:
-    """Compute a judged plan from models, runtimes and a link, and list its assumptions.
+    """Compute a judged plan from models, runtimes and a link, and list the plan's assumptions.
 
     For a KIND, the output is a result file, as for solve; for an ENGINE, it is a configuration.
     Values that no option specifies are taken from a published setting and are listed as assumed.
@@ -409,7 +409,7 @@ def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
 def _unknown(
     times: Runtimes, made: Callable[[Acceptance], SpeculationTable], multiple: int
 ) -> tuple[Acceptance, Value, dict[str, Any]]:
-    """Return the acceptance to assume if it is unknown, and a description of its effect on a plan.
+    """Return the acceptance to assume if it is unknown, and a description of the effect on a plan.
 
     The result is a tuple (acceptance, value, data). `value` contains the description as text, and
     `data` contains it in JSON-compatible form.

@@ -333,7 +333,7 @@ def read_decoder(config: Path) -> Decoder:
 
 
 def console() -> Console:
-    """Return the console on which a command prints its human-readable answer."""
+    """Return the console on which a command prints human-readable output."""
     from specopt.console import terminal  # deferred, because importing rich is slow
 
     return terminal.console()

@@ -116,8 +116,8 @@ class Tune:
 def tune(given: Tune) -> None:
     """Choose the draft length for each batch size from measured throughput.
 
-    The command prints the table for an engine, its gain with uncertainty bands from held-out
-    measurements, and advice on whether to disable speculation.
+    The command prints the table for an engine, the gain from this table, and advice on whether to
+    disable speculation. The gain has uncertainty bands, which are based on held-out measurements.
     """
     from specopt.engines import ENGINES
     from specopt.instances.sweeps import parse_source, read_sweeps

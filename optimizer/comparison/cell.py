@@ -191,7 +191,8 @@ class Record(Run):
     wall_seconds
         Total duration of the cell in seconds, including the start of its process.
     error
-        Reason for a failure, or sentences about claims in the result that its numbers refute.
+        Reason for a failure, or sentences about claims of the method that the numbers in the result
+        refute.
     started
         Start time of the solve (UTC).
     host
@@ -237,7 +238,7 @@ class Record(Run):
     def infeasible(self) -> bool:
         """Whether the result proves that no feasible plan exists.
 
-        Such a proof counts as an answer.
+        A cell with such a proof counts as solved.
         """
         return self.status == "infeasible"
 

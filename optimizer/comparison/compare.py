@@ -174,7 +174,8 @@ def compare(
 def _seconds_left(records: Sequence[Record], seconds: float) -> float:
     """Return the estimated time for each remaining cell, in seconds, without kernel compilation.
 
-    `records` are those of the cells that finished since the start, `seconds` ago.
+    `records` contains the records of the cells that have finished since the start of the
+    comparison, which was `seconds` ago.
     """
     wall = sum(record.wall_seconds for record in records)
     preparing = sum(record.stats.get("preparing_seconds", 0.0) for record in records)

@@ -44,8 +44,8 @@ def instances_of(
     sources
         Sources, each of which is a problem file, a folder, a family, a kind or ``library``. A
         folder stands for all ``*.json`` files in it. From a family KIND/FAMILY, several instances
-        are generated. A kind stands for all its instances in the library, and ``library`` for all
-        instances in the library.
+        are generated. A kind stands for all its instances in the library, and ``library`` stands
+        for all instances in the library.
     instances
         Number of instances to generate per family.
     seed

@@ -49,7 +49,7 @@ class TimedOut(Exception):
 
 
 class Crashed(Exception):
-    """Exception for a worker process that ended without sending an answer."""
+    """Exception for a worker process that ended without sending a response."""
 
 
 class Worker:
@@ -65,15 +65,15 @@ class Worker:
         self._open = contextlib.ExitStack()
 
     def ask(self, request: Any, seconds: float | None) -> Any:
-        """Send a request to the process and return the answer.
+        """Send a request to the process and return the response.
 
         Parameters
         ----------
         request
             Any object that can be pickled and that the process accepts as a request.
         seconds
-            Time limit for the answer in seconds, counted from the moment when the process is ready.
-            None for no limit.
+            Time limit for the response, in seconds, counted from the moment when the process is
+            ready. None for no limit.
 
         Raises
         ------
@@ -101,7 +101,7 @@ class Worker:
     def kill(self) -> None:
         """Kill the process and its children.
 
-        A thread that is waiting for an answer from the process receives an exception.
+        A thread that is waiting for a response from the process receives an exception.
         """
         if (process := self.process) is not None:
             with contextlib.suppress(OSError):
@@ -147,7 +147,7 @@ class Worker:
 class Workers:
     """A pool of workers shared by several threads.
 
-    The pool grows to the largest number of threads that wait for an answer at the same time.
+    The pool grows to the largest number of threads that wait for a response at the same time.
     """
 
     def __init__(self) -> None:
@@ -174,7 +174,7 @@ class Workers:
             self._idle.append(worker)
 
     def kill(self) -> None:
-        """Kill all processes. Threads that are waiting for an answer receive an exception."""
+        """Kill all processes. Threads that are waiting for a response receive an exception."""
         with self._lock:
             self._ended = True
             for worker in self._all:
@@ -184,7 +184,7 @@ class Workers:
     def close(self) -> None:
         """Kill all processes and wait until they have ended.
 
-        When this method is called, no thread may be waiting for an answer.
+        When this method is called, no thread may be waiting for a response.
         """
         self.kill()
         for worker in self._all:
@@ -235,9 +235,9 @@ def submitting(
     Parameters
     ----------
     executor
-        Executor object or name of an executor. ``local`` stands for worker processes on this
-        machine, ``dask://HOST:PORT`` for the Dask cluster with this scheduler, and ``ray`` for the
-        Ray cluster at ``RAY_ADDRESS`` or on this machine.
+        Executor object or name of an executor. The name ``local`` selects worker processes on this
+        machine. ``dask://HOST:PORT`` selects the Dask cluster with this scheduler, and ``ray``
+        selects the Ray cluster at ``RAY_ADDRESS`` or on this machine.
     jobs
         Number of cells that ``local`` runs in parallel; None for the number of processors.
     grace_seconds

@@ -1,10 +1,10 @@
 """Digests of the source code on which a result depends. This is the code of the method, of the
 kind's kernels, and of the judge.
 
-The digest of a module covers its source code and, recursively, that of all modules that it imports
-from specopt, from its own package and from the same folder. Imports inside functions are included.
-Edits elsewhere do not change the digest. Imports whose names are known only at run time are not
-detected. Kernels are therefore looked up by kind.
+The digest of a module covers the source code of the module and, recursively, of all modules that it
+imports from specopt, from the same package and from the same folder. Imports inside functions are
+included. Edits elsewhere do not change the digest. Imports whose names are known only at run time
+are not detected. Kernels are therefore looked up by kind.
 """
 
 from __future__ import annotations

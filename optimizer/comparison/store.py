@@ -2,11 +2,10 @@
 
 Records are appended to files, one record per line, and are flushed to disk immediately. Every
 writer has its own file, so that any number of writers can use the same folder. If a writer is
-killed, only the running cells are lost. Its file then ends with at most one incomplete line, which
-readers skip.
-Readers read all files and use the first record of each cell.
+killed, only the running cells are lost. The writer's file then ends with at most one incomplete
+line, which readers skip. Readers read all files and use the first record of each cell.
 
-The content of a folder is not trusted: an invalid line is reported and ignored, and its cell is run
+The files in a folder are not trusted: an invalid line is reported and ignored, and the cell is run
 again. Records are never removed; those from earlier versions of the source code remain as history.
 The folder also contains a file `problems/DIGEST.json` for each problem that is not in the instance
 library.

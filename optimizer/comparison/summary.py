@@ -59,14 +59,14 @@ class MethodSummary:
         Share of the common cells in which no better plan is known, or in which the method proves
         infeasibility.
     mean_gap
-        Mean relative gap to the best known bound. The mean is taken over the common cells
-        in which every method has a gap; methods that never have one are ignored. None if there are
-        no such cells.
+        Mean relative gap to the best known bound. The mean is taken over the common cells in which
+        every method has a gap; methods that never have a gap are ignored. None if there are no such
+        cells.
     largest_gap
         Largest relative gap in the cells over which `mean_gap` is taken.
     seconds
         Shifted geometric mean of the solution time over the common cells, in seconds. A cell
-        without an answer contributes at least the time limit.
+        without a plan or a proof of infeasibility contributes at least the time limit.
     all_cells
         Number of cells that at least one method accepted.
     refused
@@ -186,7 +186,8 @@ def answered(record: Record) -> bool:
 def time_of(record: Record) -> float:
     """Return the solution time of a record, in seconds.
 
-    If there is no answer, this is the time limit or the actual duration, whichever is longer.
+    If the cell has neither a plan nor a proof of infeasibility, the result is the time limit or the
+    actual duration, whichever is longer.
     """
     if record.seconds is not None and answered(record):
         return record.seconds
@@ -248,7 +249,7 @@ def _columns(row: MethodSummary) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """Format a value as the content of a table cell."""
+    """Format a value for display in a table cell."""
     return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
 
 

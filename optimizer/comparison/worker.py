@@ -1,8 +1,8 @@
 """Main module of a worker process, which solves the cells of a comparison.
 
 The process is started as ``python -P -m specopt.comparison.worker PIPE``, where PIPE is the file
-descriptor of a pipe. Requests and answers are pickled and sent over the pipe. The process ends when
-its parent ends. Output from libraries is written to a file that the parent provides.
+descriptor of a pipe. Requests and responses are pickled and sent over the pipe. The process ends
+when its parent ends. Output from libraries is written to a file that the parent provides.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def serve(answer: Callable[[Any], Any], prepare: Callable[[Any], object] = lambd
     Parameters
     ----------
     answer
-        Function that maps a request to an answer.
+        Function that maps a request to a response.
     prepare
         Function that is called with each request before the request's time limit starts. When it
         returns, the parent is informed that the process is ready.

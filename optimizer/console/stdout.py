@@ -1,4 +1,4 @@
-"""Reservation of stdout for the answer of a command.
+"""Reservation of stdout for the output that a command produces as its result.
 
 All other output, whether from Python or from compiled code, is sent to stderr.
 """
@@ -55,5 +55,5 @@ def answering() -> Iterator[None]:
 
 
 def stdout() -> TextIO:
-    """Return the stream to which the current command writes its answer."""
+    """Return the stream to which the current command writes its result."""
     return _answer or sys.stdout

@@ -122,7 +122,7 @@ def table(*headers: str, left: int = 0, gap: int = 2) -> Cells:
 
 
 def cell(value: object) -> str:
-    """Format a value as the content of a table cell."""
+    """Format a value for display in a table cell."""
     if isinstance(value, list):
         return "-".join(map(cell, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -27,8 +27,8 @@ class Engine:
         if the engine should not speculate. The function raises `InvalidInput` if the engine cannot
         be configured for the schedule.
     notes
-        Function that returns notes for the operator. Its arguments are the schedule, the version of
-        the engine and the configuration.
+        Function that returns notes for the operator, given the schedule, the version of the engine
+        and the configuration.
     option
         Name of the engine's option that enables speculation.
     batch
@@ -111,7 +111,9 @@ def tail(schedule: Schedule) -> str:
 
 
 def other_rules(known: str, version: str | None) -> tuple[str, ...]:
-    """Return a note if a version may have other configuration rules than the known version."""
+    """Return a note if the configuration rules of a version may differ from those of the known
+    version.
+    """
     if version is None or version == known:
         return ()
     return (f"the rules are those of {known}; {version} may have others; check its documentation",)

@@ -1,4 +1,4 @@
-"""Configuration of llama.cpp. Its server accepts a single draft length for all batch sizes."""
+"""Configuration of the llama.cpp server, which accepts one draft length for all batch sizes."""
 
 from __future__ import annotations
 

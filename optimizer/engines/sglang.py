@@ -1,6 +1,6 @@
 """Configuration of SGLang, which consists of server arguments.
 
-It includes the content of the file for ``--speculative-adaptive-config``.
+The configuration includes the JSON data of the file for ``--speculative-adaptive-config``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions that extract plans from the answers of solvers and judge these plans."""
+"""Functions that extract plans from the return values of solvers, and evaluate these plans."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class NotConformant(AssertionError):
 
 
 def plan_of_answer(answer: Answer, problem: Problem) -> Any:
-    """Return the plan in a solver's answer.
+    """Return the plan that is contained in a solver's return value.
 
-    The answer may be a plan, the JSON form of a plan, a result, or None.
+    The return value may be a plan, the JSON form of a plan, a result, or None.
     """
     plan = answer.plan if isinstance(answer, Result) else answer
     return problem.plan_type.from_dict(plan) if isinstance(plan, Mapping) else plan
@@ -45,8 +45,8 @@ def planned(solver: Solver, problem: Problem) -> Plan | None:
     Raises
     ------
     NotConformant
-        If the solver fails, if it modifies the problem, or if its answer is neither None nor a
-        feasible plan for the problem.
+        If the solver fails, if it modifies the problem, or if its return value is neither None nor
+        a feasible plan for the problem.
     """
     before = problem.to_dict()
     try:

@@ -49,7 +49,7 @@ PALETTE = {
     "series-6": ("#bf347b", "#f591bd"),
     "series-7": ("#616663", "#b3eac8"),
 }
-"""Palette, as pairs of the light and the dark variant of each colour, by name."""
+"""Palette, which maps the name of each colour to a pair (light variant, dark variant)."""
 
 SERIES = 8
 """Number of line colours.

@@ -252,8 +252,9 @@ class Kind:
         Rules for creating a problem from the requests in a trace; None if traces lack the necessary
         data.
     from_runtimes
-        Function that converts the runtimes in a file to problem fields. Its second argument is the
-        name of the runtimes in error messages. None if the problems have no runtimes.
+        Function that converts the runtimes in a file to problem fields. The second argument of the
+        function is the name of the runtimes in error messages. None if the problems have no
+        runtimes.
     from_deployment
         Function that maps a deployment and a seed to a proposed problem; None if problems cannot be
         created from deployments.

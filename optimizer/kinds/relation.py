@@ -81,7 +81,7 @@ class Relation:
         Raises
         ------
         NotConformant
-            If the solver's answers for the two problems contradict the relation.
+            If the solver's results for the two problems contradict the relation.
         InvalidInput
             If the problem belongs to another kind.
         """
@@ -122,7 +122,8 @@ UNITS = "every time is twice as long"
 def relations_of(problem: type[Problem]) -> Callable[..., Relation]:
     """Return a function that declares a relation for a kind of problem.
 
-    Its arguments are the name, the reason and the change; other fields are keyword arguments.
+    The arguments of the returned function are the name, the reason and the change. All other fields
+    are keyword arguments.
     """
 
     def declared(name: str, reason: str, change: Change, **more: Any) -> Relation:

@@ -38,8 +38,8 @@ def choices(problem: ServingData[Any]) -> list[dict[str, Any]]:
 def row(plan: ServingPlan, task: int, batch: int, position: int, length: int) -> Row:
     """Return the table row for a task of a plan.
 
-    The row contains the indices of the task and its batch, the position of the task in the batch,
-    its bandwidth share and its draft length.
+    The row contains the index of the task, the index of the batch, the position of the task in the
+    batch, and the task's bandwidth share and draft length.
     """
     found = {
         "task": task,
@@ -94,7 +94,8 @@ PERTURBATIONS = (
 def vary(
     problem: ServingData[Any], plan: ServingPlan, rates: Any, scale: float
 ) -> tuple[ServingData[Any], ServingPlan]:
-    """Return the problem with another acceptance rate and scaled output lengths, and the plan.
+    """Return a pair: the problem with other acceptance rates and scaled output lengths, and the
+    plan.
 
     The plan is unchanged. If `rates` is None, the acceptance rate of the problem is kept.
     """

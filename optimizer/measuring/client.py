@@ -53,7 +53,7 @@ class Client:
     prompts
         Prompts of the requests, used in turn.
     max_tokens
-        Numbers of tokens per answer, used in turn.
+        Numbers of tokens per response, used in turn.
     seconds
         Duration of each load, in seconds.
     requests

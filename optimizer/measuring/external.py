@@ -30,7 +30,7 @@ class External:
     command
         Name of the program, guidellm or vllm, followed by additional options for the program.
     client
-        Client that specifies the server, the prompts, the answer lengths and the limits.
+        Client that specifies the server, the prompts, the response lengths and the limits.
     model
         Name of the model on the server.
 

@@ -135,9 +135,9 @@ class TorchDecoder:
         """Run a forward pass, and return the logits at the last `logits` positions.
 
         The result has shape (batch, `logits`, vocabulary), and the tokens have shape (batch, m).
-        The cache has room for the keys and values of `cached` + m tokens. The keys and values of
-        the new tokens are written after the cached entries. `rotation` and `mask` are the results
-        of the methods of the same names for this pass.
+        The cache must be large enough for the keys and values of `cached` + m tokens. The keys and
+        values of the new tokens are written after the cached entries. `rotation` and `mask` are the
+        results of the methods of the same names for this pass.
         """
         batch, new = tokens.shape
         shape, total = self.shape, cached + new

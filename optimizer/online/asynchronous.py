@@ -61,15 +61,16 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         Asynchronous function that receives the drafts of a batch by key, most urgent first, and
         returns their verdicts by key. At most one call runs at a time.
     max_requests
-        Maximum number of waiting and running requests. Further calls to `submit` wait.
+        Maximum number of waiting and running requests. If it is reached, additional calls to
+        `submit` wait.
     clock
         Function that returns the time in seconds. If the returned time decreases, the method
         `clock` continues from its previous value.
     drop
         Function that is called with the key of every response whose prefix is evicted from the
         limited prefix cache. The call precedes the batch that needs the space. The function may
-        `update` a waiting request of the response. If it raises an exception, all evictions are
-        still reported, and the batch fails.
+        `update` a waiting request of the response. If the function raises an exception, all
+        evictions are still reported, and the batch fails.
     """
 
     def __init__(

@@ -145,8 +145,9 @@ class GoodputScheduler(Online):
     fairness
         Exponent g of the utility: 1 for proportional fairness, 0 for the weighted sum of the rates.
     per
-        Unit of goodput and its guarantees, "round" or "second". For "second", a round lasts until
-        the slowest client has drafted and sent its tokens and the verification has finished.
+        Unit of the goodput and of the guaranteed rates, "round" or "second". For "second", a round
+        lasts until the slowest client has drafted and sent its tokens and the verification has
+        finished.
     verify_overhead_seconds
         Constant part of the verification time, in seconds.
     verify_seconds_per_token
@@ -351,7 +352,7 @@ class GoodputScheduler(Online):
 
     @locked
     def leave(self, client: Key) -> None:
-        """Remove a client. From now on, its drafts in open rounds are ignored.
+        """Remove a client. The client's drafts in open rounds are ignored from then on.
 
         Raises
         ------

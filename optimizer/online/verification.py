@@ -165,9 +165,9 @@ class VerificationScheduler(Online):
         identify responses, every batch lists the prefixes to `drop`, and the end of a response must
         be reported to `forget`.
     lost_after_seconds
-        Time after its estimated end at which a running batch is considered lost, in seconds. Lost
-        batches are detected when the next batch is requested, and their requests return to the
-        queue. If the value is infinity, no batch is considered lost.
+        Time after the estimated end of a running batch at which the batch is considered lost, in
+        seconds. Lost batches are detected when the next batch is requested. The requests of a lost
+        batch return to the queue. If the value is infinity, no batch is considered lost.
     refuse_late
         Whether to refuse a request if its response would be late even if no more requests arrived.
 
@@ -783,7 +783,7 @@ class _Rows:
         return np.array([self.place_of[key] for key in keys], np.int64)
 
     def append(self, key: Key, serial: int, values: Sequence[float], status: int) -> None:
-        """Append a row. Its serial number must be the largest so far."""
+        """Append a row, whose serial number must be larger than all earlier serial numbers."""
         if self.count == len(self.serials):
             self.make_room()
         at = self.count

@@ -1,6 +1,6 @@
 """Functions that build the HTML elements of report pages.
 
-The function `text` escapes all strings, so that no content of a file is interpreted as markup.
+The function `text` escapes all strings, so that no string from a file is interpreted as markup.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _NOTICE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """The content of a report page.
+    """A report page, before it is written as HTML.
 
     Parameters
     ----------

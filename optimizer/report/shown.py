@@ -113,7 +113,7 @@ def in_notebook(value: Any) -> str:
 
 
 def _facts_of(value: Any) -> Iterable[tuple[str, object]]:
-    """Return the numbers and strings in a value, as pairs of a name and a content."""
+    """Return the numbers and strings contained in a value, as (name, value) pairs."""
     if isinstance(value, Report):
         return [
             ("feasible", value.feasible),

@@ -1,7 +1,7 @@
 """Functions that create pages from results, comparisons and sweeps.
 
 Result files are written by `solve`, and comparison folders are written by `compare`. The type of a
-source is recognised by its content.
+source is recognised from the data in the source.
 """
 
 from __future__ import annotations

@@ -39,10 +39,10 @@ def check_solver(
 
     The check requires the extra `testing`.
 
-    For every problem, the answer must be a feasible plan for that problem, the problem must remain
-    unchanged, and solving it again must give the same answer. No plan may be better than the proven
-    bound, and a plan must be found if a feasible plan exists. The plan of an exact solver must also
-    be optimal, and its answers must satisfy all `relations`.
+    For every problem, the solver must return a feasible plan for that problem, leave the problem
+    unchanged, and return the same plan again when the problem is solved again. No plan may be
+    better than the proven bound, and a plan must be found if a feasible plan exists. If the solver
+    is exact, its plans must also be optimal and satisfy all `relations`.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def check_solver(
 def check_problem(
     solver: Solver, problem: Problem, *, exact: bool = False, tolerance: float = 1e-9
 ) -> None:
-    """Check the answer of a solver for one problem.
+    """Check the result of a solver for one problem.
 
     Raises
     ------

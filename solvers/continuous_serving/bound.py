@@ -5,8 +5,9 @@ For the mean latency of tasks that arrive one at a time, a second bound is compu
 bound is used. A task finishes no earlier than if its prompt is verified first and all of its later
 steps are served without other tasks. A pass over several prompts lasts at least the sum of the
 durations of their operations. The verify model can therefore be treated as a single machine with
-one job per prompt, which is released when the task is ready. The mean completion time is minimised
-if the machine may interrupt jobs and always serves the job with the shortest remaining time.
+one job per prompt. The job is released when the task is ready. The mean completion time is
+minimised if the machine may interrupt jobs and always serves the job with the shortest remaining
+time.
 """
 
 from __future__ import annotations

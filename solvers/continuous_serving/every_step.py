@@ -7,9 +7,9 @@ past only through the number of steps that each task has had at each speculation
 regrouping tasks has a cost, the remaining latency also depends on the batches of the previous step.
 
 The objective is a sum over steps. Each step adds its duration to the makespan. For the mean
-latency, a step adds its duration to the latency of every task that continues, and the completion
-time of the task's batch to the latency of every task that finishes. The method makes no assumptions
-about batches, so the other methods are tested against it.
+latency, a step adds its duration to the latency of every task that continues. For a task that
+finishes, the step adds the completion time of the task's batch to the latency of the task. The
+method makes no assumptions about batches, so the other methods are tested against it.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ first-served continuous batching at one speculation length. It serves prompts on
 batches the other tasks in order of arrival, with as many tasks per batch as memory allows. If
 stages overlap, it forms at least two batches. The policy "autoregressive" does the same without a
 draft model. The policy "algorithm-1" takes all tasks that are ready and serves them until all are
-complete. Their static batches are planned by Algorithm 1 with every output length set to O_max. It
-then repeats this with the tasks that have become ready in the meantime.
+complete. The static batches of these tasks are planned by Algorithm 1 with every output length set
+to O_max. The policy then repeats this with the tasks that have become ready in the meantime.
 
 Tasks gain the mean number of tokens of Eq. 7 per step and leave when their output is complete. All
 policies use the same bandwidth shares as the method `rebatching`. The steps of the first three
@@ -117,8 +117,8 @@ def play(
     Parameters
     ----------
     problem
-        Problem to simulate. Its output lengths must not be predicted, and regrouping must have no
-        cost.
+        Problem to simulate. The problem must not have predicted output lengths, and regrouping must
+        have no cost.
     policy
         Name in `POLICIES`, or a `specopt.Policy`. A `specopt.Policy` receives a `State` and returns
         the batches of the next step in order, each as a pair of a list of tasks and a number of

@@ -277,9 +277,11 @@ def _admitted(there: Truths, active: Truths, prompt: Floats, rest: Floats, patie
     """Return the waiting tasks that should join the next step, in order of increasing duration of
     their first step.
 
-    Suppose that a task is admitted only after n active tasks have finished. Every waiting task is
-    then delayed, but these n active tasks are not delayed by the prompt. If no task is active, at
-    least one task is admitted.
+    If a task is admitted only after n active tasks have finished, then every waiting task is
+    delayed, but the n active tasks are not delayed by the task's prompt. Tasks are admitted in
+    order until, for some n, the total time saved by the n active tasks exceeds `patience` times the
+    total delay. Admitted tasks count as active. If no task is active, at least one task is
+    admitted.
 
     Parameters
     ----------
@@ -289,7 +291,8 @@ def _admitted(there: Truths, active: Truths, prompt: Floats, rest: Floats, patie
         Duration of each task's first step and total duration of its remaining steps, in seconds, if
         the task is served alone.
     patience
-        Factor on the delay of the waiting tasks. A smaller value makes tasks wait longer.
+        Factor by which the total delay of the waiting tasks is multiplied. If the factor is
+        smaller, tasks wait longer. If it is infinite, all waiting tasks are admitted.
     """
     waiting = np.flatnonzero(there)
     waiting = waiting[np.argsort(prompt[waiting], kind="stable")]

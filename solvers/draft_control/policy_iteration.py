@@ -20,7 +20,7 @@ class PolicyIteration(DraftControlMethod):
     The improved policy uses the best action in every state. The rate never falls. Once no other
     action is better, the policy solves the optimality equation, even in transient states. Relative
     values do not depend on the action, so the improvement step only compares N - rate T, where N is
-    the expected number of tokens and T the duration of an iteration.
+    the expected number of tokens and T is the duration of an iteration.
     """
 
     name = "policy-iteration"

@@ -24,7 +24,7 @@ class ConfidenceThreshold(DraftStoppingMethod):
 
     The rule stops drafting at the first token whose confidence is below the threshold. The
     confidence of a score is p / (p + q), where p is the probability of the score given acceptance
-    and q its probability given a first rejection.
+    and q is the probability of the score given a first rejection.
     """
 
     name = "confidence-threshold"

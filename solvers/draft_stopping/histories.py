@@ -85,9 +85,9 @@ def _backwards(
 ) -> tuple[float, np.float64, np.float64, list[Flags]]:
     """Return the best decisions at a price by backward recursion.
 
-    The result is a tuple (value, accepted, time, goes): the value of the best policy, its
-    E[accepted] and E[time], and flags of the histories after which the policy drafts. The flags are
-    listed from the last token to the first.
+    The result is a tuple (value, accepted, time, goes): the value, E[accepted] and E[time] of the
+    best policy, and flags of the histories after which this policy drafts. The flags are listed
+    from the last token to the first.
     """
     goes: list[Flags] = []
     later = [np.zeros(len(gains[-1])) for _ in range(3)]

@@ -78,7 +78,8 @@ class Prepared:
 
     @property
     def mean_rate(self) -> float:
-        """Ratio of accepted tokens to judged tokens in rounds of L tokens."""
+        """Share of accepted tokens among the tokens that the verifier judges in rounds of L
+        tokens."""
         alive = self.prior @ np.cumprod(self.rates, axis=1)
         return float(alive.sum() / (1.0 + alive[:-1].sum()))
 

@@ -14,7 +14,7 @@ from specopt.models.fields import Floats, Ints
 
 
 def seconds_of(problem: DraftStoppingProblem, drafted: Ints) -> Floats:
-    """Return the durations of rounds, in seconds, given the number of tokens drafted in each."""
+    """Return the duration of each round, in seconds, given the number of tokens drafted in it."""
     return np.asarray(problem.round_by_length[drafted] + problem.draft_seconds_per_token * drafted)
 
 

@@ -33,8 +33,8 @@ class BestConstant(FairGoodputMethod):
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Find the best constant allocation by a greedy algorithm.
 
-        The result is optimal because each additional token of a client gains no more than the one
-        before.
+        The result is optimal because each additional token of a client gains no more than the
+        previous token.
         """
         offer_first_plan(problem, budget)
         if problem.per == "second":
@@ -57,7 +57,7 @@ def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
     most = problem.max_tokens.astype(np.float64)
 
     def above(level: float) -> Ints:
-        """Return the number of tokens of each client whose gain exceeds `level`."""
+        """Return, for each client, the number of tokens whose gain exceeds `level`."""
         return largest_where(
             lambda tokens: weight * token_gain(rates, tokens, problem.fairness) > level, most
         ).astype(np.int64)

@@ -53,11 +53,11 @@ DROPPED = 1e-11
 SHORT = 100
 """Maximum number of schedule entries for which the optimum per round provides initial rounds.
 
-If its schedule is longer, its rounds are not added to the first mixture.
+If the optimal schedule per round has more entries, its rounds are not added to the first mixture.
 """
 
 TURNS = 10_000
-"""Maximum number of clients for which the optimum per round is tried. The time to build its
+"""Maximum number of clients for which the optimum per round is tried. The time to build the optimal
 schedule grows with the square of the number of clients.
 """
 
@@ -156,9 +156,10 @@ class Search:
     def is_proven(self, shares: Floats, extra: Floats) -> bool:
         """Record a mixture, and return whether the best mixture so far is proven optimal.
 
-        `shares` contains the mixture's share of each known round, and `extra` the multipliers of
-        the minimum rates. The round with the largest value at the resulting prices is added to the
-        known rounds. A mixture counts as optimal if the relative gap of its common rate is small.
+        `shares` contains the mixture's share of each known round, and `extra` contains the
+        multipliers of the minimum rates. The round with the largest value at the resulting prices
+        is added to the known rounds. A mixture counts as optimal if the relative gap of its common
+        rate is small.
         """
         problem, budget = self.problem, self.budget
         used = np.flatnonzero(shares)
@@ -234,8 +235,9 @@ class Search:
         is divided by the unit of the row.
 
         With these units, a solver's tolerance is relative to the change caused by drafts, not to
-        the rates. A fine unit is the largest excess of any round over the minimum rate. Shortfalls
-        are limited to 1 / DROPPED units, because rounds with larger shortfalls would be dropped.
+        the rates. If `finely` is true and some round exceeds a minimum rate, the unit of the row is
+        the largest excess of any round. Shortfalls are limited to 1 / DROPPED units, because rounds
+        with larger shortfalls would be dropped.
         """
         spare = np.array(self.spare).T
         most, unit = spare.max(axis=1), np.abs(spare).max(axis=1)

@@ -1,9 +1,10 @@
 """A reference formulation of the per-round problem in CVXPY, solved by Clarabel.
 
-The convex program is to maximise U(x) subject to sum s_i <= C, s within its limits, and x_i below
-every line through two neighbouring points of mu_i. Lines beyond some number of draft tokens are
-left out at first, and are added if a solution comes close to them. Leaving out lines only relaxes
-the program. Its price per token therefore yields an upper bound on the utility of all plans.
+The convex program is to maximise U(x) subject to sum s_i <= C, the limits on each s_i, and x_i
+below every line through two neighbouring points of mu_i. Lines beyond some number of draft tokens
+are left out at first, and are added if a solution comes close to them. Leaving out lines only
+relaxes the program. The program's price per token therefore yields an upper bound on the utility of
+all plans.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ BYTES_PER_LINE = 1300.0
 FIRST_LINES = 8
 """Initial number of lines per client, unless four times an even share of the budget is larger.
 
-A client has at most as many lines as its cap allows draft tokens.
+The number of a client's lines never exceeds the client's cap on draft tokens.
 """
 
 CLARABEL_DEFAULT = 1e-8
@@ -48,7 +49,7 @@ MIN_RATE = 1.0
 NEAR_1 = 0.09
 """Limit on |g - 1| below which problems with fairness g are solved through logarithms.
 
-In this range, x^(1-g) is too nearly constant for Clarabel's tolerances.
+In this range, x^(1-g) is almost constant, so its changes are smaller than Clarabel's tolerances.
 """
 
 
@@ -253,9 +254,9 @@ def price_bound(problem: FairGoodputProblem, region: Region, price: float) -> fl
 
     The bound is the sum over clients of max_s (w U(f(s)) - price s), plus price C.
 
-    Each additional token of a client gains no more than the one before. Its best s thus lies in
-    the last segment whose gain at the start exceeds the price. The best s is an end of this
-    segment, a limit of s, or the point where the slope of the utility equals the price.
+    Each additional token of a client gains no more than the previous token. The client's best s
+    thus lies in the last segment whose gain at the start exceeds the price. The best s is an end of
+    this segment, a limit of s, or the point where the slope of the utility equals the price.
     """
     g, w, a = problem.fairness, problem.weight, problem.acceptance_rates
     lines = largest_where(

@@ -24,7 +24,7 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class Enumeration(FairGoodputMethod):
-    """Optimise a mixture of allocations, and search all allocations for one that improves it."""
+    """Optimise a mixture of allocations, and search all allocations for an improvement."""
 
     name = "enumeration"
     exact = True

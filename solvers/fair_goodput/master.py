@@ -35,8 +35,8 @@ The value includes a small margin.
 ENOUGH = 1e-10
 """Relative tolerance for a mixture.
 
-The solve is repeated if a round exceeds the value of the mixture, or a rate falls short of its
-minimum, by more than this.
+The solve is repeated if a violation exceeds this tolerance. A violation is the amount by which the
+value of a round exceeds the value of the mixture, or by which a rate falls short of its minimum.
 """
 
 INSIDE = 0.995
@@ -69,7 +69,8 @@ class Mixture:
         Multipliers of the minimum-rate constraints, in units in which the mixture has value 1.
     lack
         Final violation of the optimality conditions: the largest amount by which the value of a
-        round exceeds that of the mixture, or the largest shortfall of a rate, in scaled units.
+        round exceeds the value of the mixture, or the largest shortfall of a rate. The amount is in
+        scaled units.
     """
 
     shares: Floats

@@ -9,8 +9,8 @@
 
 `Robust` differs from the policy of the paper for the following reasons:
 
-* Eq. 3 discounts evidence at a fixed rate, so its estimates never settle, and is 0/0 for a client
-  without drafts. `Robust` keeps several estimates ("memories") of each client's acceptance in
+* Eq. 3 discounts evidence at a fixed rate, so its estimates never settle. For a client without
+  drafts, Eq. 3 is 0/0. `Robust` keeps several estimates ("memories") of each client's acceptance in
   parallel, over horizons from a few rounds to unlimited. Each memory is weighted by the likelihood
   that it assigned to the evidence so far. In round t, a share 1/t of the weight is redistributed
   ("fixed share"). The estimates of clients that stay the same converge, and the rate of change of

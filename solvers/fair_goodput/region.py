@@ -116,8 +116,8 @@ def too_high(
 ) -> Infeasible:
     """Return an exception that names the clients that cannot reach their minimum rates even alone.
 
-    `best` contains the largest possible rate of each client, and `notes` the words that follow each
-    rate in the message.
+    `best` contains the highest achievable rate of each client, and `notes` contains the text that
+    follows each rate in the message.
     """
     rows = list(zip(clients.tolist(), needs.tolist(), best.tolist(), notes, strict=True))
     parts = [

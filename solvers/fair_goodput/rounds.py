@@ -27,7 +27,7 @@ def best_sum(problem: FairGoodputProblem, prices: Floats, budget: Budget) -> tup
     """Return the largest weighted sum of rates per second, and an allocation that attains it.
 
     `prices` contains the weights of the clients' rates. The sum is an upper bound that is tight
-    except for the last digits.
+    except for rounding errors.
     """
     kernels = budget.load("fair_goodput.dual")
     assert problem.draft_seconds_per_token is not None and problem.network_seconds is not None

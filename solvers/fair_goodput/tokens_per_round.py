@@ -1,4 +1,4 @@
-"""The method `tokens-per-round` for `fair-goodput`, which ignores the durations of rounds.
+"""The method `tokens-per-round` for `fair-goodput`, which ignores how long each round takes.
 
 It computes the fair optimum per round and evaluates it per second.
 """

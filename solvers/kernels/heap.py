@@ -43,7 +43,7 @@ def pop(moments, numbers, size):
 def place(moments, numbers, size, k, moment, number):
     """Write the event (moment, number) into entry k, and move it down until the heap order holds.
 
-    The subtrees below entry k must already be heaps. The previous content of entry k is lost.
+    The subtrees below entry k must already be heaps. The previous entry k is overwritten.
     """
     while 2 * k + 1 < size:
         child = 2 * k + 1

@@ -71,8 +71,8 @@ class Kernel:
     def prepare_for(self, *arguments: Any) -> Any:
         """Return the function that should execute a call with these arguments.
 
-        It is usually the compiled function. If the call has few steps and the kernel is not in the
-        cache, it is the interpreted function.
+        If the call has few steps and the kernel is not in the cache, the result is the interpreted
+        function. Otherwise, the result is the compiled function.
         """
         if self._steps is not None and not self.is_ready and not numba.config.BOUNDSCHECK:
             self._interpreted += self._steps(*arguments)

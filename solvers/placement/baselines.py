@@ -42,7 +42,7 @@ class NoDrafts(OnePlace):
 
 @dataclass(frozen=True)
 class AllBeside(OnePlace):
-    """Draft for every client next to its verifier."""
+    """Draft for every client next to the verifier that serves the client."""
 
     name = "all-beside"
     place = "beside"
@@ -58,7 +58,7 @@ class AllDevice(OnePlace):
 
 @dataclass(frozen=True)
 class GreedyPlacement(SimplePlacement):
-    """Assign clients to units one at a time, or in small groups if there are many.
+    """Assign clients to units one at a time, or in small groups if there are many clients.
 
     Draft units are not used.
     """

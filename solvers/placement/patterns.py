@@ -31,8 +31,9 @@ SECONDS_PER_PATTERN = 1e-5
 Use = tuple[tuple[int, ...], tuple[tuple[int, int, bool, bool], ...]]
 """The number of clients served by class, and a tuple for every type of draft units in use.
 
-The tuple contains the index of the type, its number of clients, and two flags. They tell whether
-some client has the largest context of the type, and whether some client has its draft length.
+The tuple contains the index of the type, the number of clients that use the type, and two flags.
+The flags tell whether some client has the type's largest context, and whether some client has the
+type's largest draft length.
 """
 
 
@@ -62,7 +63,7 @@ class Pattern:
         return found
 
     def use(self, prepared: Prepared) -> Use:
-        """Return the clients that the pattern serves and its use of draft units (see `Use`)."""
+        """Return the clients that the pattern serves, and the draft units in use (see `Use`)."""
         drafted = self.drafted(prepared).items()
         types = sorted((d, count, *widest(prepared, self, d)) for d, count in drafted)
         return tuple(self.served(prepared)), tuple(types)
@@ -137,8 +138,8 @@ def count_exact(problem: PlacementProblem, enough: int) -> float:
 def most_clients(prepared: Prepared) -> list[int]:
     """Return the maximum number of clients of each class on one unit.
 
-    The maximum is the number of clients of the class. For the objective "capacity", it is the
-    number of clients that fit in memory.
+    For the "capacity" objective, the maximum is the number of clients that fit in the memory of one
+    unit. For all other objectives, it is the number of clients in the class.
     """
     if prepared.problem.objective != "capacity":
         return prepared.clients
@@ -190,9 +191,9 @@ def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern
 def widest(prepared: Prepared, pattern: Pattern, draft: int) -> tuple[bool, bool]:
     """Return whether a pattern reaches the largest context and draft length of a draft type.
 
-    The two results tell whether some client has the largest context of the type of draft units, and
-    whether some client has its largest draft length. Only the clients of the pattern that use this
-    type are considered.
+    The two results tell whether some client has the draft type's largest context, and whether some
+    client has the draft type's largest draft length. Only clients of the pattern that use this
+    draft type are considered.
     """
     of, side = prepared.drafts[draft], prepared.sides[pattern.side]
     ways = [side.ways[option] for option, _ in pattern.entries if side.ways[option].draft == draft]

@@ -64,7 +64,8 @@ class DraftType:
 class Way:
     """An option as it appears in a plan.
 
-    It is a class of clients, with the place and the drafter of its draft tokens.
+    The fields are a class of clients, and the place and the drafter that generate the draft tokens
+    of these clients.
     """
 
     cls: int
@@ -148,7 +149,7 @@ class Prepared:
         return [one.clients for one in self.problem.classes]
 
     def price_of(self, index: int) -> float:
-        """Return the contribution of one unit of a pool to the objective, as a cost."""
+        """Return the cost of one unit of a pool in terms of the objective, which may be 0."""
         pool = self.problem.draft_pools[index]
         prices = {"cost": pool.price_per_second, "energy": pool.busy_watts}
         return prices.get(OBJECTIVES[self.objective], 0.0)

@@ -54,7 +54,7 @@ class Program:
     Parameters
     ----------
     lower, upper
-        Lower and upper bounds of the rows.
+        Lower and upper bounds on the rows.
     costs
         Objective coefficient of every column.
     most

@@ -46,8 +46,8 @@ PER_SIDE = 3
 Duals = tuple[Floats, Floats, Floats]
 """Dual prices of the master program.
 
-They are the price of a client by class, of a unit (see `counted`), and of a client by type of draft
-units.
+The arrays contain the price of a client for each class, the prices of units (see `counted`), and
+the price of a client for each type of draft units.
 """
 
 
@@ -66,8 +66,8 @@ class Column:
     value
         Largest value of the pattern in its box.
     bound
-        Upper bound on the value, net of the dual prices of the clients, of all patterns in the box.
-        It is valid at the prices at which this pattern was found.
+        Upper bound on the values of all patterns in the box, net of the dual prices of the clients.
+        The bound is valid at the prices at which this pattern was found.
     """
 
     side: int

@@ -46,7 +46,8 @@ class PlacementSimulation(Simulation):
     problem_sha256
         SHA-256 digest of the problem.
     rounds
-        Duration of a replication without warm-up, in judged cycles of the slowest client.
+        Duration of a replication without warm-up, in cycles of the slowest client. The judge
+        computes the duration of a cycle.
     cycles, judged_cycles
         Mean duration of a round, in seconds, for the clients of every entry, as simulated and as
         judged. Entries are in the order of the groups.
@@ -84,8 +85,8 @@ def simulate(
     replications
         Number of independent runs, at least 2.
     rounds
-        Duration of a run without warm-up, in judged cycles of the slowest client. The warm-up
-        lasts a quarter of that time.
+        Duration of a run without warm-up, in cycles of the slowest client. The judge computes the
+        duration of a cycle. The warm-up lasts a quarter of the run.
     callback
         Function called after every run with the number of completed runs and the mean tokens per
         second so far.

@@ -150,8 +150,8 @@ def resources(
 
     The resources are the device, the uplink, the stages in the cloud, and the downlink. Each entry
     is a tuple (times, lag, wait), in seconds. `times` contains the time that each chunk occupies
-    the resource. `lag` is the minimum time from a chunk's end at the previous resource to its start
-    at this one, and `wait` is the minimum time between two chunks.
+    the resource. `lag` is the minimum time from a chunk's end at the previous resource to the
+    chunk's start at this resource. `wait` is the minimum time between two chunks.
     """
     g, mu, P = problem.cloud_delay, problem.background_tokens, problem.pipeline_length
     upload_token = problem.bytes_per_token / problem.uplink_bytes_per_second

@@ -21,10 +21,10 @@ class Prepared:
     Parameters
     ----------
     prompt
-        Kernel record that contains the parameters and two arrays. The first array contains the
-        number of tokens before each boundary, which is the start of the prompt or a possible chunk
-        end; its shape is (M + 1,). The second, with shape (N + 1,), contains the stage time
-        g(mu + x) / P of a chunk of x tokens, in seconds.
+        Kernel record that contains the parameters and two arrays. The first array, with shape (M +
+        1,), contains the number of tokens before each boundary. The boundaries are the start of the
+        prompt and the possible chunk ends. The second array, with shape (N + 1,), contains the
+        stage time g(mu + x) / P of a chunk of x tokens, in seconds.
     most
         Maximum number of chunks of any plan.
     """

@@ -75,8 +75,9 @@ _LEAST, _END = range(2)  # rows of classes
 class _Prices(NamedTuple):
     """Dual prices of the linear program.
 
-    The fields contain the price of each task and, for each range of steps, three numbers: the price
-    of a first step, that of a last step, and the weight of the first stage constraint.
+    `task` contains the price of each task. For each range of steps, `first` is the price of a step
+    in which a batch is the first active batch, and `last` is the price of a step in which it is the
+    last. `weight` is the weight w_r of the first of the two constraints on T_r.
     """
 
     task: Floats
@@ -274,8 +275,8 @@ class ColumnBound:
         )
 
     def _write_pairs(self) -> None:
-        """Add columns that keep prices monotone. They bound the price of each node by the prices of
-        the closest nodes that exceed it in both lengths.
+        """Add columns that keep prices monotone. These columns bound the price of each node by the
+        prices of the closest nodes whose input and output are at least as long.
         """
         outputs = self._nodes[:, 1]
         for k in range(len(outputs)):

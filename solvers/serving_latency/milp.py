@@ -51,13 +51,13 @@ yield this value, because the tolerances of HiGHS are absolute.
 
 @dataclass(frozen=True)
 class Milp(ByProgram, ServingLatencyMethod):
-    """The readable reference method, a mixed-integer program that assigns tasks to pipeline
-    positions.
+    """A reference method, written for readability. It solves mixed-integer programs that assign
+    tasks to pipeline positions.
 
     Each position has a batch shape, and completion times follow the recursion of Eq. 20. The method
     is practical for up to 4 tasks with all speculation lengths, and for up to 6 tasks with a single
-    length. Such problems take a few seconds. A request to stop takes effect between programs,
-    whereas Ctrl-C and the time limit also take effect during a program.
+    length. Such problems take a few seconds. A request to stop takes effect only when the current
+    program has been solved, whereas Ctrl-C and the time limit also interrupt a program.
 
     Parameters
     ----------

@@ -136,8 +136,8 @@ class Part:
 
 
 def _johnson(draft: Floats, verify: Floats, places: Floats) -> Ints:
-    """Return the order of blocks sorted by `places`. Blocks with equal places are ordered by
-    Johnson's rule.
+    """Return the order of blocks sorted by the keys in `places`. Blocks with equal keys are ordered
+    by Johnson's rule.
 
     According to this rule, blocks that draft faster than they verify come first, in order of
     increasing draft time. The other blocks follow in order of decreasing verify time.

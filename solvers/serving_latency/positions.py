@@ -118,7 +118,7 @@ class PathBound:
         the bound, and the bound's gradient.
 
         The rows of `start` are the ends, sizes and positions of the blocks. The costs by position
-        are stored in `table`, and the values by state in `value`.
+        are stored in `table`, and the values by state are stored in `value`.
         """
         entries = float(self.tables.entries * self.at.steps)
         if entries * _SECONDS_PER_ENTRY > self.budget.remaining:  # a path cannot be interrupted

@@ -189,8 +189,8 @@ def _stand_in(problem: ServingLatencyProblem, length: int, outputs: Ints) -> Ser
     """Return the stand-in problem, with known output lengths and one acceptance rate, for a
     speculation length.
 
-    Its tasks need as many decoding steps as tasks with the output lengths `outputs` need in the
-    original problem.
+    The tasks of the stand-in need as many decoding steps as tasks with the output lengths `outputs`
+    need in the original problem.
     """
     acceptance = problem.acceptance_rate
     if isinstance(acceptance, Rates):

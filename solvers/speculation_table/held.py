@@ -1,8 +1,9 @@
 """Predictions of a server's throughput, and their correction by measurements on that server.
 
-Predictions are based on a sweep or on measured passes. A sweep is corrected by a factor on its step
-durations, which may depend on the load and the number of drafts, and by a shift of the logit of the
-acceptance rate. Passes are corrected by one factor per model and by an overhead per step.
+Predictions are based on a sweep or on measured passes. To correct a sweep, its step durations are
+multiplied by a factor that may depend on the load and the number of drafts, and the logit of the
+acceptance rate is shifted. Measured passes are corrected by one factor per model and by an overhead
+per step.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ SHORTEST = 1e-12
 HOLD = ROUGH / 0.5
 """Regularisation weight of the corrections to passes.
 
-It keeps the factors on passes, and the overhead relative to a pass, near their predicted values.
-The corresponding prior standard deviation is 0.5.
+The regularisation keeps the factors by which pass durations are multiplied, and the overhead
+relative to a pass, near their predicted values. The corresponding prior standard deviation is 0.5.
 """
 
 COLUMNS = (

@@ -32,9 +32,9 @@ class Price:
     source: str
 
     def at(self, sizes: Sequence[int]) -> Floats:
-        """Return the minimum, typical and maximum share of throughput lost at batch sizes.
+        """Return the minimum, typical and maximum share of throughput lost at each batch size.
 
-        The result has three rows in this order and one column for each batch size in `sizes`.
+        The result has three rows, in this order, and one column for each batch size in `sizes`.
         """
         shares = self.least, self.usual, self.most
         return np.array([np.interp(np.log(sizes), np.log(self.loads), of) for of in shares])

@@ -172,7 +172,7 @@ class Runtimes:
     def seconds(
         self, most_requests: int, most_drafts: int, which: Which = "fitted"
     ) -> tuple[Floats, Floats]:
-        """Return the durations of steps by context and batch size, in seconds.
+        """Return the duration of a step by context and batch size, in seconds.
 
         The first array, with shape (C, B, 1), is for steps without speculation. The second array,
         with shape (C, B, K + 1), is for steps with 0..K drafts. Steps with 0 drafts include the

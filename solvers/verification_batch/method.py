@@ -20,7 +20,7 @@ from specopt.solvers.verification_batch.prepare import SURE, Prepared
 SLACK = 1e-11
 """Relative tolerance of optimality.
 
-A plan counts as optimal if the bound exceeds its value by at most this fraction.
+A plan counts as optimal if the bound exceeds the plan's value by at most this fraction.
 """
 
 PLAIN = 32
@@ -96,9 +96,9 @@ def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
 
 
 def certify(prepared: Prepared, batch: Sequence[int], budget: Budget, **stats: Any) -> Outcome:
-    """Return the outcome for the batch of a heuristic.
+    """Return the outcome for the batch that a heuristic found.
 
-    Its upper bound is the largest of the bounds for all thresholds.
+    The upper bound in the outcome is the largest of the bounds for all thresholds.
     """
     plan = plan_of(batch)
     objective = budget.offer(plan)

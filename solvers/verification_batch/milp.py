@@ -38,8 +38,8 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
 
     One more row limits the memory. The rows include the judge's tolerance, and HiGHS may exceed the
     rows by its own tolerance. Every batch that the judge accepts is therefore feasible in the
-    program, so its bound is valid. If the judge rejects a solution, a row that excludes its
-    combination of requests is added, and HiGHS starts again.
+    program, so the program's bound is valid. If the judge rejects a solution, a row that excludes
+    this combination of requests is added, and HiGHS starts again.
     """
 
     name = "milp"
@@ -81,9 +81,10 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
 def formulate(problem: VerificationBatchProblem) -> Any:
     """Return the integer program as a Pyomo model.
 
-    Times are scaled by the longest room, and memory by the available memory. A room is the time
-    that a request's deadline leaves for the batch. Hopeless requests and requests without value are
-    left out; `prepared.items` contains the remaining requests.
+    The time limit of a request is the time that the request's deadline leaves for the weights of a
+    batch. Times are scaled by the longest time limit, and memory is scaled by the available memory.
+    Hopeless requests and requests without value are left out; `prepared.items` contains the
+    remaining requests.
 
     Raises
     ------
@@ -120,7 +121,7 @@ def formulate(problem: VerificationBatchProblem) -> Any:
             else pyo.Constraint.Skip
         )
     )
-    # Eq. 15: every request in the batch meets its deadline; others allow the longest room.
+    # Eq. 15: every request in the batch meets its deadline; others allow the longest limit.
     program.due = pyo.Constraint(
         program.pending,
         rule=lambda p, k: (

@@ -1,7 +1,7 @@
 """The method `pareto` for `verification-batch`, a labelling algorithm over all thresholds.
 
-A label is a batch's time, memory and value, and a threshold is its tightest deadline. The module
-also enumerates all subsets of few requests.
+A label is the time, memory and value of a batch. A threshold is the tightest deadline of a batch.
+If there are few requests, the module can also enumerate all subsets.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ class Pareto(VerificationBatchMethod):
     """Extend labels by requests in order of decreasing deadline.
 
     The last request of a label limits the label's time. A label is dropped if another label over
-    the same requests has at most its time and memory and at least its value. A label is also
-    dropped if, for every remaining threshold, the prices show that no completion is better than the
+    the same requests has no more time, no more memory and no less value. A label is also dropped
+    if, for every remaining threshold, the prices show that no completion is better than the
     incumbent.
 
-    Labels may fill the larger of the two rooms of `Prepared`, so that the best label bounds every
-    batch that the judge accepts. If the judge rejects such a batch because of its last digits, all
-    subsets are tried when there are few requests. Otherwise, a second pass finds the best batch
-    within the smaller rooms, and the bound stays above the value of that batch.
+    Labels only need to respect the looser limits of `Prepared`, so the best label bounds the value
+    of every batch that the judge accepts. The judge may still reject a label's batch because of
+    rounding errors. If so, all subsets are tried when there are few requests. Otherwise, a second
+    pass finds the best batch within the tighter limits, and the bound stays above the value of that
+    batch.
     """
 
     name = "pareto"

@@ -7,20 +7,20 @@
 ``algorithm-1``       Algorithm 1 as printed: it stops forever once the most urgent critical
                       request is late
 ``algorithm-1-drop``  Algorithm 1 without the requests that can no longer meet their deadline
-``per-epoch``         most expected tokens in this epoch: the best density greedy over all tightest
-                      deadlines. If memory is slack, it is optimal for equal values, and otherwise
-                      reaches at least half of the optimum.
+``per-epoch``         most expected tokens in this epoch: the best greedy batch by value per second
+                      over all tightest deadlines. If memory does not bind, the batch is optimal for
+                      equal values, and otherwise reaches at least half of the optimum.
 ``slack``             least slack of the *response* first: start + (done + E[tokens]) / tau - now.
                       Requests that are far behind come last. Requests that are far ahead fill
                       spare capacity, as long as batches stay short compared with the time allowed
                       to the tightest requests. If the prefix cache cannot hold all prefixes, slow
-                      responses run ahead while their prefix is cached, then wait without it.
+                      responses run ahead while their prefix is cached, then wait without a prefix.
 ====================  ==========================================================================
 
 The paper does not specify how to treat late requests. Under ``algorithm-1-drop`` and ``per-epoch``,
-late requests fill the room that a batch leaves before its tightest deadline if `fill_with_late` is
-true. Late requests are served in order of arrival when nothing else is pending, so the batch is
-never empty while a request is waiting.
+late requests are added to a batch if `fill_with_late` is true and the batch still meets its
+tightest deadline. Late requests are served in order of arrival when nothing else is pending, so the
+batch is never empty while a request is waiting.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Policy:
         other policies.
     defer_seconds
         Lead of a response, in seconds, beyond which its request can wait under ``slack``. None
-        means one window plus a margin for bad luck.
+        means one window plus a safety margin.
     give_up_seconds
         Lateness, in seconds, beyond which requests come last under ``slack``. Under overload, some
         responses then wait, so that the others are not late. Infinity means never.
@@ -67,8 +67,8 @@ class Policy:
         least recently used prefix. None selects the former for ``slack`` and the latter for the
         other policies.
     fill_with_late
-        Whether late requests fill the room that a batch leaves, under ``algorithm-1-drop`` and
-        ``per-epoch``.
+        Whether late requests are added to batches that have spare time and memory, under
+        ``algorithm-1-drop`` and ``per-epoch``.
 
     Raises
     ------

@@ -30,15 +30,15 @@ PARTS = 8
 PASSES = 6, 30
 """Numbers of bisection steps on the mixture of time and memory prices.
 
-The first applies to the bound of a block of thresholds, and the second to that of a single
-threshold.
+The first number applies to the bound for a block of thresholds, and the second number applies to
+the bound for a single threshold.
 """
 
 SURE, MOST = 0, 1
-"""Indices of the smaller and the larger room.
+"""Indices of the tighter and the looser limits on time and memory.
 
-Batches that fit in the smaller room are certainly feasible. Batches that do not fit in the larger
-room are certainly infeasible.
+Batches within the tighter limits are certainly feasible. Batches that exceed a looser limit are
+certainly infeasible.
 """
 
 T = TypeVar("T")
@@ -48,11 +48,12 @@ T = TypeVar("T")
 class Prepared:
     """A problem's requests with their costs, and the feasibility test used by the methods.
 
-    A room is a limit on the total weight of a batch, in time or in memory, and includes the judge's
-    tolerance. Each limit has a smaller and a larger room. A batch that exceeds the larger room is
-    infeasible in any order of summation, and bounds and exact searches use this room. A batch that
-    fits in the smaller room is feasible, and heuristics use this room. For batches in between,
-    feasibility depends on the last digits, and the judge decides.
+    The total time and the total memory of a batch are limited, and the limits include the judge's
+    tolerance. Because sums have rounding errors, each limit has a tighter and a looser value. A
+    batch that exceeds a looser limit is infeasible in any order of summation. A batch within the
+    tighter limits is feasible. For batches in between, feasibility depends on rounding errors, and
+    the judge decides. Bounds and exact searches use the looser limits, and heuristics use the
+    tighter limits.
     """
 
     problem: VerificationBatchProblem
@@ -64,9 +65,10 @@ class Prepared:
 
     @cached_property
     def rooms(self) -> Floats:
-        """Smaller and larger room, d_i - t_k - c, for a batch that contains request i, in seconds.
+        """Tighter and looser limit on the total weight of a batch that contains request i, in
+        seconds.
 
-        The array has shape (2, n).
+        The limit is d_i - t_k - c, with the tolerance. The array has shape (2, n).
         """
         problem = self.problem
         digit = np.spacing(np.abs(problem.deadline_seconds)) + np.spacing(abs(problem.now_seconds))
@@ -77,13 +79,13 @@ class Prepared:
 
     @cached_property
     def memory_rooms(self) -> list[float]:
-        """The smaller and the larger room in memory, in bytes."""
+        """The tighter and the looser limit on the memory of a batch, in bytes."""
         found: list[float] = room(self.problem.memory_bytes, digits=self._digits).tolist()
         return found
 
     @property
     def _digits(self) -> Floats:
-        """Range of the rounding error of a sum over a batch, in units of the last digit.
+        """Range of the rounding error of a sum over a batch, in multiples of machine epsilon.
 
         The two entries are the maximum errors downwards and upwards.
         """
@@ -114,15 +116,18 @@ class Prepared:
 
     @cached_property
     def columns(self) -> tuple[Floats, Floats, Floats, Floats, float]:
-        """Columns of the items as used in proofs, with the larger rooms.
+        """Data of the items with the looser limits, which bounds and exact searches use.
 
-        They are the values, the weights in seconds, the memory and the rooms of the items. The last
-        entry is the room in memory.
+        The tuple contains one array each for the values, the weights in seconds, the memory, and
+        the time limits of the items. The last entry is the memory limit.
         """
         return self.columns_within(MOST)
 
     def columns_within(self, which: int) -> tuple[Floats, Floats, Floats, Floats, float]:
-        """Return the columns of the items with the rooms `which`, `SURE` or `MOST`."""
+        """Return the data in `columns` with tighter or looser limits.
+
+        `which` is `SURE` for the tighter limits or `MOST` for the looser limits.
+        """
         problem, items = self.problem, self.items
         return (
             problem.expected_tokens[items],
@@ -134,14 +139,17 @@ class Prepared:
 
     @cached_property
     def ends(self) -> Ints:
-        """Number of items with at least each distinct room, in order of decreasing room."""
+        """For each distinct time limit, the number of items whose time limit is at least as large.
+
+        The entries are in order of decreasing time limit.
+        """
         rooms = self.columns[3]
         return np.flatnonzero(np.append(rooms[1:] != rooms[:-1], True)[: len(rooms)]) + 1
 
     def admits(self, batch: Sequence[int]) -> bool:
         """Return whether the judge accepts a batch.
 
-        The judge is called only if the last digits matter.
+        The judge is called only if rounding errors may affect the result.
         """
         members = list(batch)
         if not members:

@@ -384,8 +384,8 @@ class State:
     expected_tokens, new_tokens, cached_tokens
         Numbers of tokens of every waiting request, in order of arrival.
     deadline_seconds, due_seconds
-        Deadline of each request's iteration (Eq. 12), and time by which its response is due at its
-        class's speed, both in seconds.
+        Deadline of each request's iteration (Eq. 12), and time by which the request's response is
+        due at the speed of its class, both in seconds.
     memory_bytes, kv_bytes_per_token
         Memory available for a batch (infinity means unlimited), and memory per token, both in
         bytes. A request occupies memory for its new and cached tokens.
@@ -501,8 +501,8 @@ def capacity(
     seeds
         Random seeds. One search is run for each seed.
     resolution
-        Relative distance between these two numbers at which a search ends. The distance is at least
-        one device.
+        Relative distance between the acceptable number and the larger number of devices at which a
+        search ends. The distance is at least one device.
     most
         Maximum number of devices to try.
     options

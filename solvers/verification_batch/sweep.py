@@ -1,7 +1,7 @@
 """The method `sweep` for `verification-batch`.
 
-It runs a density greedy for every tightest deadline, and improves the best results by exchanging
-requests.
+It runs a greedy algorithm by value per second for every tightest deadline, and improves the best
+results by exchanging requests.
 """
 
 from __future__ import annotations

@@ -226,21 +226,22 @@ def knapsack(
 ) -> tuple[Ints, float | None]:
     """Solve a knapsack problem, given as plain arrays, with HiGHS.
 
-    The constraints are the time `room` and the memory `space`. An extra column counts the chosen
+    `room` is the time limit, and `space` is the memory limit. An extra column counts the chosen
     requests. If values are nearly proportional to costs plus a constant, the number of chosen
     requests is decisive, and HiGHS branches on it first.
 
     HiGHS may exceed a row by 1e-6, overlook smaller gains, and be off by its dual tolerance in each
     column. The scaling makes such errors negligible. Choices that meet a limit exactly leave ten
-    times as much slack in a row, because the rooms include the judge's tolerance of 1e-9. Such
+    times as much slack in a row, because the limits include the judge's tolerance of 1e-9. Such
     choices are therefore not lost to these errors.
 
     Returns
     -------
     tuple
-        Positions of the best choice found, and an upper bound on all choices, or None if the choice
-        is proven best. The bound holds within a relative gap, or is as tight as time or work
-        allowed. If HiGHS fails, the positions are empty and the bound is infinite.
+        Positions of the best choice found, and an upper bound on the value of all choices. The
+        second entry is None if the choice is proven best. The bound holds within a relative gap, or
+        is as tight as time or work allowed. If HiGHS fails, the positions are empty and the bound
+        is infinite.
 
     Raises
     ------

@@ -11,7 +11,7 @@ Other work kept the machine busy; the measuring process ran with real-time prior
       --repeats 9 --threads 1 --device cpu
 
 ``vllm-cpu-ngram.csv`` is a sweep of vLLM 0.32 on two cores of such a machine, measured in 2026-11.
-SmolLM2-135M-Instruct runs in single precision with n-gram drafting. Its prompts ask for three
+SmolLM2-135M-Instruct runs in single precision with n-gram drafting. The prompts ask for three
 copies of a text, and 72 tokens are decoded greedily. Settings: ``enforce_eager=True``,
 ``OMP_NUM_THREADS=2``, ``VLLM_CPU_KVCACHE_SPACE=2``.
 """

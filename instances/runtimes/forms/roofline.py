@@ -22,9 +22,9 @@ If a table has more distinct values, evenly spaced breakpoints are tried.
 """
 
 POLISHED = 8
-"""Number of breakpoints that are fitted again, without normal equations.
+"""Number of breakpoints for which the lines are fitted accurately.
 
-These are the breakpoints with the smallest errors in the first fit.
+These are the breakpoints with the smallest errors in a first fit, which uses normal equations.
 """
 
 
@@ -37,9 +37,10 @@ class Roofline(Form):
     The maximum of two lines follows the flatter line up to some x_k and the steeper line from the
     next value x_k+1. For a given k, these functions are the linear combinations, with coefficients
     >= 0, of 1, x and two hinge functions. The first hinge function equals x_k up to x_k and x
-    beyond, and the second equals x_k+1 up to x_k and x beyond. Each k thus requires a least-squares
-    fit with four coefficients >= 0, and the fit for the best k is the global optimum. Alternating
-    between assigning passes to lines and fitting the lines would not guarantee the global optimum.
+    beyond. The second hinge function equals x_k+1 up to x_k and x beyond. Each k thus requires a
+    least-squares fit with four coefficients >= 0, and the fit for the best k is the global optimum.
+    Alternating between assigning passes to lines and fitting the lines would not guarantee the
+    global optimum.
 
     Parameters
     ----------

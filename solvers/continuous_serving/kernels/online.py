@@ -62,9 +62,10 @@ Room = record(
 
 The first five fields are tables for batching one group of tasks. `order` contains the tasks sorted
 by the number of tokens reached. `group` and `count` contain the groups of tasks and their sizes.
-`cuts` and `finish` contain, for each group, where its batches end and when their verification ends.
-`gain` contains the number of tokens that each task gains, without and with drafts. `most` is the
-maximum number of batches in a group of tasks that are past their first step.
+For each group, `cuts` contains the ends of the batches, and `finish` contains the times at which
+the verification of these batches ends. `gain` contains the number of tokens that each task gains,
+without and with drafts. `most` is the maximum number of batches in a group of tasks that are past
+their first step.
 """
 
 
@@ -310,8 +311,8 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
     finishes. `joining` is the number of tasks that join per second of service.
 
     The arrays `members`, `ends`, `finish` and `guesses` are modified in place. Batch m contains the
-    tasks members[ends[m - 1]:ends[m]] and has guesses[m] draft tokens. Its verification ends at
-    finish[m].
+    tasks members[ends[m - 1]:ends[m]] and has guesses[m] draft tokens. The verification of batch m
+    ends at finish[m].
     """
     A, room = len(active.reached), room_for(active, ENDS, BATCHES)
     # tasks that the draft model has seen, newcomers, tasks with unseen tokens

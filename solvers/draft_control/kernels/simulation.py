@@ -1,10 +1,10 @@
 """Kernels that simulate draft control token by token: play a policy over the Markov channel, and
 learn from the iterations by tabular double Q-learning.
 
-``cumulative`` contains the cumulative sums of the rows of the transition matrix, and ``first`` the
-cumulative sums of the initial distribution. The draws of iteration i of replication r depend only
-on (key, r, i). Policies simulated with the same key therefore share the channel and the random
-draws.
+``cumulative`` contains the cumulative sums of the rows of the transition matrix, and ``first``
+contains the cumulative sums of the initial distribution. The draws of iteration i of replication r
+depend only on (key, r, i). Policies simulated with the same key therefore share the channel and the
+random draws.
 """
 
 import numpy as np
@@ -54,8 +54,8 @@ Learned = record(
 )
 """The current state of the learning.
 
-``values`` contains the two tables of action values by state and action, and ``seen`` the number of
-updates of each entry. ``tokens_and_seconds`` contains the running sums that define rho.
+``values`` contains the two tables of action values by state and action, and ``seen`` contains the
+number of updates of each entry. ``tokens_and_seconds`` contains the running sums that define rho.
 """
 
 
@@ -93,8 +93,8 @@ def play(
 
     Each replication runs `warm_up` uncounted iterations and then at least `iterations` counted
     iterations. It continues until it has at least `least_tokens` tokens (Eq. 11). The function adds
-    the totals of the counted iterations to ``played``, by replication, and their number to
-    ``visits``, by state.
+    the totals of the counted iterations to ``played``, by replication. It also adds the number of
+    counted iterations to ``visits``, by state.
     """
     for r in range(len(played)):
         one = played[r]

@@ -64,9 +64,9 @@ almost never considered gone.
 """
 
 TELLING = 0.005
-"""Minimum contribution of a draft to a promised rate, as a fraction of that rate.
+"""Minimum contribution of a draft to a client's minimum rate, as a fraction of that rate.
 
-Drafts that add less are not allocated for the promise.
+Drafts that add less are not allocated to reach the minimum rate.
 """
 
 FORETOLD = 200.0

@@ -1,9 +1,9 @@
 """Kernels for fair goodput (paper 5) that compute the demand for draft tokens at a price, and the
 optimality bounds that follow from a price.
 
-Notation: a is the acceptance rate, L = log a (-inf for a = 0), w the weight and g the fairness. The
-mean number of draft tokens is s in [lo, hi], and x = f(s) is the goodput. The function f
-interpolates mu(n) = (1 - a^(n+1)) / (1 - a) linearly between the integers.
+Notation: a is the acceptance rate, with L = log a (-inf for a = 0). w is the weight, and g is the
+fairness. The mean number of draft tokens is s in [lo, hi], and x = f(s) is the goodput. The
+function f interpolates mu(n) = (1 - a^(n+1)) / (1 - a) linearly between the integers.
 
 At a price `lam` per token, the best s of a client maximises w U(f(s)) - lam s. Either the best s is
 an integer, or w a^n x^-g = lam on the segment from mu(n-1) to mu(n).
@@ -182,9 +182,9 @@ def certify(g, C, lam, clients):
 Tokens = record("Tokens", finish="f8[::1]", gain="f8[::1]", overhead="f8", per_token="f8", C="i8")
 """Draft tokens sorted by the time at which they are drafted, and the parameters of a round.
 
-`finish` contains the time at which each token is drafted, in seconds, and `gain` the gain of each
-token. Verification takes `overhead` seconds plus `per_token` seconds for each token. A round has at
-most C tokens.
+`finish` contains the time at which each token is drafted, in seconds, and `gain` contains the gain
+of each token. Verification takes `overhead` seconds plus `per_token` seconds for each token. A
+round has at most C tokens.
 """
 
 

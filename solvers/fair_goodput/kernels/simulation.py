@@ -2,11 +2,11 @@
 
 The simulations execute the same code as the scheduler.
 
-Clients are numbered i = 1..N. As in paper 5, S is the number of draft tokens, alpha the acceptance
-rate, X the smoothed goodput and C the budget. The tables that the module `columns` describes hold
-the scheduler's information about the clients. Whether draft j of client i in round t of run r is
-accepted is decided by a random number that depends only on (key, r, t, i, j). All policies
-therefore use the same random numbers.
+Clients are numbered i = 1..N. As in paper 5, S is the number of draft tokens, alpha is the
+acceptance rate, X is the smoothed goodput, and C is the budget. The tables that the module
+`columns` describes hold the scheduler's information about the clients. Whether draft j of client i
+in round t of run r is accepted is decided by a random number that depends only on (key, r, t, i,
+j). All policies therefore use the same random numbers.
 """
 
 import numpy as np
@@ -105,7 +105,7 @@ def expected_goodput(alpha, drafts):
 
 @helper
 def chance(rates, i, drafts):
-    """Return the probability that client i's next draft is accepted if its previous drafts are.
+    """Return the probability that client i's next draft is accepted if all previous drafts are.
 
     ``rates`` contains acceptance rates by client and position in the round. The last column
     also applies to all later positions.
@@ -160,11 +160,11 @@ def marginal_utility(weight, goodput, fairness):
 
 @helper
 def drafts_for(rates, i, rate, behind):
-    """Return the number of drafts allocated to client i to reach its promised rate.
+    """Return the number of drafts allocated to client i to reach the client's minimum rate.
 
-    This is the largest number whose expected goodput does not exceed the rate, plus one if the
-    client is behind its promise. Drafts that would add a negligible fraction of the rate are left
-    out, because their estimates are mostly noise.
+    This is the largest number whose expected goodput does not exceed the minimum rate, plus one if
+    the client's goodput is below that rate. Drafts that would add a negligible fraction of the rate
+    are left out, because their estimates are mostly noise.
     """
     drafts, goodput, term = 0, 1.0, chance(rates, i, 0)
     while goodput < rate and term > TELLING * rate and (behind or goodput + term <= rate):
@@ -193,9 +193,9 @@ def allocate(policy, options, facts, counts, budget, drafts):
     comes first. The waiting time is an eighth of PROBE_AFTER if the client has never been seen, two
     eighths if it has been seen once, and so on.
 
-    Promised rates are served next. A client gets the drafts whose expected goodput does not exceed
-    its promised rate, plus one while its goodput is below the rate. The client thus alternates
-    between two numbers of drafts. The rest of the budget goes to all clients by Eq. 5.
+    Minimum rates are served next. A client gets the drafts whose expected goodput does not exceed
+    the client's minimum rate, plus one while the client's goodput is below that rate. The number of
+    drafts thus alternates between two values. The rest of the budget goes to all clients by Eq. 5.
     """
     n = len(drafts)
     left = budget
@@ -391,8 +391,8 @@ def observe(policy, options, discounts, facts, counts, drafts, accepted, hits, t
 def spread(counts, budget, stream, drafts):
     """Write a random allocation to ``drafts``.
 
-    Each draft of the budget goes to a client drawn uniformly. It is lost if the client is at its
-    cap.
+    Each draft of the budget goes to a client drawn uniformly. The draft is lost if the client has
+    already reached its cap.
     """
     drafts[:] = 0
     for _ in range(budget):

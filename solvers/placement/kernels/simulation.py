@@ -76,10 +76,11 @@ PlacedClient = rows(
 )
 """A client, with its current state.
 
-`entry` is the client's group, `verifier` the machine that verifies, and `drafter` the machine that
-drafts (-1 if none). `at` is the machine where the client is or to which it travels, `left` the
-number of remaining passes on its draft unit, and `next` the next client in the same queue. `sent`
-is the time until which its device drafts, and `half` is half of its round-trip time, in seconds.
+`entry` is the client's group. `verifier` is the machine that verifies, and `drafter` is the machine
+that drafts (-1 if none). `at` is the machine where the client is or to which it travels. `left` is
+the number of remaining passes on the client's draft unit, and `next` is the next client in the same
+queue. `sent` is the time until which the client's device drafts, and `half` is half of the client's
+round-trip time, both in seconds.
 """
 
 PlacedPlan = record(

@@ -169,8 +169,8 @@ def run(unit, options, trips, chosen, counts, cycles, periods):
 def worth_of(objective, option, cycle, seconds):
     """Return one client's contribution to the objective, where larger is better.
 
-    `cycle` is the duration of the client's round, and `seconds` the drafting time of its device in
-    each round, both in seconds.
+    `cycle` is the duration of the client's round, and `seconds` is the drafting time of the
+    client's device in each round, both in seconds.
     """
     if objective == GOODPUT:
         return option.weight * option.tokens / cycle
@@ -259,9 +259,9 @@ busy. `classes` is the number of rows that limit the clients of a class, which m
 def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
     """Write bounds on the contribution, load and wait of one client of every option in a box.
 
-    `worths` receives the maximum contribution to the objective, `shares` the minimum load, and
-    `sums` the minimum and maximum wait. The contribution of an option that cannot reach its minimum
-    rate is -inf.
+    `worths` receives the maximum contribution to the objective, `shares` receives the minimum load,
+    and `sums` receives the minimum and maximum wait. The contribution of an option that cannot
+    reach its minimum rate is -inf.
     """
     for k in range(len(options)):
         o = options[k]
@@ -318,9 +318,9 @@ A pattern of the box must also finish its passes in time at these periods.
 def pass_rows(unit, options, period, shares, rows, rhs, size):
     """Write the rows of a linear program that limit the work of a pass to the period.
 
-    There is one row for each pair of a linear piece of the verifier and one of the drafter. Without
-    a drafter, there is one row for each piece of the verifier. Return the number of rows written so
-    far.
+    There is one row for each pair of a linear piece of the verifier and a linear piece of the
+    drafter. Without a drafter, there is one row for each piece of the verifier. Return the number
+    of rows written so far.
     """
     times = 1.0 if unit.parallel else unit.length
     for i in range(len(unit.passes)):

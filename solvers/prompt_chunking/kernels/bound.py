@@ -20,7 +20,7 @@ def done(prompt, i, j, k, first, queue):
     """Return a lower bound on the time to first token if the k-th chunk spans boundaries i to j.
 
     The bound takes only the k-th chunk into account. `queue` is the earliest time at which the
-    first stage is free for it, and `first` the earliest time of the first upload.
+    first stage is free for this chunk, and `first` is the earliest time of the first upload.
     """
     start, end = prompt.position[i], prompt.position[j]
     x = end - start
@@ -108,7 +108,8 @@ def lower_bound(most, prompt, low, high):
 
     The bound is the largest T that is found to be unattainable.
 
-    `most` is the maximum number of chunks, `low` a lower bound, and `high` the time of some plan.
+    `most` is the maximum number of chunks. `low` is a lower bound on the time, and `high` is the
+    time of some plan.
 
     A plan whose k-th chunk runs from token s to t cannot be done before
 
@@ -120,11 +121,11 @@ def lower_bound(most, prompt, low, high):
     `queue` is the time "first token in the cloud, then k - 1 chunks with s tokens on the first
     stage". It is bounded with stage[x] >= offset + slope x, for some line whose slope is at most
     the download time per token. For a fixed t, the bound does not increase with s, and it increases
-    with t and k. By induction, no plan that ends by T is further along after k chunks than the plan
-    that always uses the largest chunk that meets T. If the latter plan gets stuck, or exceeds the
-    maximum number of chunks, T is unattainable. If only the last token is downloaded, s..N is one
-    token and the slope is 0, and every chunk but the last is followed by another chunk on the last
-    stage.
+    with t and k. By induction, no plan that ends by T covers more tokens with the first k chunks
+    than the plan that always uses the largest chunk that meets T. If the latter plan cannot
+    continue, or exceeds the maximum number of chunks, T is unattainable. If only the last token is
+    downloaded, s..N is one token and the slope is 0, and every chunk but the last is followed by
+    another chunk on the last stage.
 
     The last chunk runs from s to N, where s is at most the boundary that this plan reaches, and
     must also wait for the previous chunk. After the previous chunk has been uploaded up to s, the

@@ -45,7 +45,8 @@ Tables = record(
 Link = rows("Link", next="i8", parent="i8", end="i8", chunks="i8")
 """Links of a label.
 
-They are the next label at its boundary, its parent label, its boundary, and its number of chunks.
+The fields are the next label at the same boundary, the parent label, the boundary of the label, and
+the number of chunks up to this boundary.
 """
 
 Labels = record("Labels", states="f8[:, ::1]", links="Link[::1]", heads="i8[::1]")
@@ -56,9 +57,9 @@ Where = rows(
 )
 """Current position of the search.
 
-`boundary`, `label` and `next` are the boundary, the label and the end of the next chunk. `used` is
-the number of labels in use, and `free` is the first free label. `goal` is the label that reaches
-the end, or -1 if there is none. `seen` is the number of labels seen.
+`boundary` and `label` are the current boundary and the current label, and `next` is the end of the
+next chunk. `used` is the number of labels in use, and `free` is the first free label. `goal` is the
+label that reaches the end, or -1 if there is none. `seen` is the number of labels seen.
 """
 
 
@@ -180,8 +181,8 @@ def extend(most, work, prompt, tables, T, counted, slack, labels, where):
         Whether the number of chunks matters, because it is limited or because each chunk costs
         device time.
     slack
-        Tolerance in seconds. A dropped label may be better than the label that dominates it by this
-        time, and a label may exceed a ceiling by this time.
+        Tolerance in seconds. A dropped label may be better, by at most this time, than the label
+        that dominates it. A label may exceed a ceiling by at most this time.
     labels, where
         Labels, and current position of the search. After FULL, the caller copies the labels into
         larger arrays and calls the function again.

@@ -97,11 +97,11 @@ Progress = rows(
 )
 """Internal state of a request.
 
-`device_free` and `link_free` are the times at which its device and its uplink become free, `down`
-is the end of its last download, and `every` is the chunk size of Eq. 3. `chunk` and `sent` are the
-index and the size of the chunk on the uplink. `uploaded` and `computed` are the numbers of prompt
-tokens that have arrived in the cloud and that the cloud has computed. `tokens` is the number of
-response tokens so far, and `outcome` the index of the current round's outcome.
+`device_free` and `link_free` are the times at which the request's device and uplink become free.
+`down` is the end of the request's last download, and `every` is the chunk size of Eq. 3. `chunk`
+and `sent` are the index and the size of the chunk on the uplink. `uploaded` and `computed` are the
+numbers of prompt tokens that have arrived in the cloud and that the cloud has computed. `tokens` is
+the number of response tokens so far, and `outcome` is the index of the current round's outcome.
 """
 
 Batch = rows("Batch", start="f8", prompt_tokens="i8", round_tokens="i8", seconds="f8")

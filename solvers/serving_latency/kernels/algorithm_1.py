@@ -180,10 +180,10 @@ def algorithm_1_rows(row, stop, data, stages, start, prefix, begins, pool):
     The lower bound, sum_n T^v + max(sum_n Y[j,n,1], sum_n (Y[j,n,0] + T^d)), takes only a few
     operations.
 
-    The work space `stages` has room for the segments of a batch's stage times (at least 1 + (l + 1)
-    (P - 1)). The arrays `start`, `prefix`, `begins` and `pool` are modified in place. start[i] is
-    the first task of the last batch of i tasks, or -1 if no batches fit. The rows
-    begins[i]..begins[i + 1] - 1 of the pool are Y[i,n,:].
+    The work space `stages` has at least 1 + (l + 1) (P - 1) rows, which is enough for the segments
+    of a batch's stage times. The arrays `start`, `prefix`, `begins` and `pool` are modified in
+    place. start[i] is the first task of the last batch of i tasks, or -1 if no batches fit. The
+    rows begins[i]..begins[i + 1] - 1 of the pool are Y[i,n,:].
     """
     linear = is_linear(data)
     N = int(data.task[0, STEPS])

@@ -136,9 +136,9 @@ def rebatching_ranges(first, stop, data, ends, by_output, found):
 
     Range r contains the steps ends[r]+1..ends[r+1]. Only tasks that take part in all steps of the
     range are considered. The weight between the stages is chosen to maximise the bound. The search
-    for it starts at the weight of the previous range or, in the first range, at the weight in
-    found[MIX, 0]. The array `found`, with rows as in `BOUND` and shape (2, ranges), is modified in
-    place.
+    for this weight starts at the weight of the previous range or, in the first range, at the weight
+    in found[MIX, 0]. The array `found`, with rows as in `BOUND` and shape (2, ranges), is modified
+    in place.
     """
     K = len(data.task)
     f, choice = np.empty((K + 1, 4)), np.empty((K + 1, 4), np.int64)

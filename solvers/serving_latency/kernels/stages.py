@@ -4,18 +4,19 @@ methods for `serving-latency` problems.
 Notation: the K tasks are sorted by input length, and k is a task's position in this order. l is the
 number of draft tokens per step, and b is the batch size.
 
-All kernels accept the record `Data`. Its array ``task`` (K, 8), with the columns below, contains
-each task's lengths and operation counts. Its array ``setting``, with the entries below, contains
-the values that all tasks share. A stage's runtime is a piecewise linear, convex function of the
-work, which is the number of operations. For each linear piece c1 work + c2, ``runtimes`` (2, P, 3)
-contains a row (c1, c2, largest work), with increasing c1. A batch of b tasks whose longest input is
-that of task k, called "b tasks up to task k" below, needs b times the operations of task k.
+All kernels accept the record `Data`. The array ``task`` (K, 8) of this record, with the columns
+below, contains each task's lengths and operation counts. The array ``setting``, with the entries
+below, contains the values that all tasks share. A stage's runtime is a piecewise linear, convex
+function of the work, which is the number of operations. For each linear piece c1 work + c2,
+``runtimes`` (2, P, 3) contains a row (c1, c2, largest work), with increasing c1. A batch of b tasks
+whose longest input is that of task k, called "b tasks up to task k" below, needs b times the
+operations of task k.
 
-On every range of steps in which the same pieces apply, a stage time is affine in the step n. Its
-sum over the range therefore has a closed form, and the computational cost does not depend on the
-number of steps. If the entry TABLED of the setting is positive, ``runtimes`` (2, (K + 1) K, N)
-contains the stage times themselves. Row b K + k contains the stage times of the b tasks up to task
-k at every step. They are 0 after these tasks have finished.
+On every range of steps in which the same pieces apply, a stage time is affine in the step n. The
+sum of the stage time over the range therefore has a closed form, and the computational cost does
+not depend on the number of steps. If the entry TABLED of the setting is positive, ``runtimes`` (2,
+(K + 1) K, N) contains the stage times themselves. Row b K + k contains the stage times of the b
+tasks up to task k at every step. They are 0 after these tasks have finished.
 """
 
 import numpy as np

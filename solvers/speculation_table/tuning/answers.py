@@ -1,6 +1,7 @@
-"""The engine configurations among which tuning chooses, which are called answers.
+"""The candidate configurations of an engine, among which tuning chooses.
 
-An answer is no speculation, a constant draft length, or a table.
+A configuration is no speculation, a constant draft length, or a table of draft lengths by batch
+size.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Ranges = tuple[Range, ...]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answers:
-    """All answers for an engine, with the predictions on which the choice among them is based.
+    """All candidate configurations of an engine, with the predictions on which the choice is based.
 
     Parameters
     ----------
@@ -37,8 +38,8 @@ class Answers:
     grid
         Predicted throughput of all options by batch size.
     value
-        Speed-up by batch size and number of drafts 0, 1, ..., or its lower limit if the goal is
-        robust. An entry is 0 if the draft length must not be used.
+        Speed-up by batch size and number of drafts 0, 1, ..., or the lower limit of this speed-up
+        if the goal is robust. An entry is 0 if the draft length must not be used.
     kept
         Minimum, typical and maximum share of the throughput that remains after the cost of a table.
         There is one entry for each batch size in the grid.
@@ -58,14 +59,17 @@ class Answers:
         return self.predictor.sweep.relative is not None
 
     def remaining(self, ranges: Ranges) -> Floats:
-        """Return the shares of throughput that remain with an answer.
+        """Return the minimum, typical and maximum share of throughput that a configuration retains.
 
-        For a table, the result is `kept`. All other answers cost nothing, so their shares are 1.
+        For a table, the result is `kept`. All other configurations have no cost, so the shares are
+        1.
         """
         return self.kept if len(ranges) > 1 else np.ones_like(self.kept)
 
     def all(self) -> list[Ranges]:
-        """Return the ranges of every answer: no speculation, constant lengths, and the table.
+        """Return the ranges of batch sizes in every candidate configuration.
+
+        The configurations are no speculation, constant lengths, and the table.
 
         Ranges with drafts end before the first load at which drafts do not fit in memory. If the
         goal is robust, they also end before the first load at which drafts may be slower than no
@@ -115,10 +119,10 @@ class Answers:
         return value
 
     def scheduled(self, ranges: Ranges, *, judged: bool = False) -> Schedule:
-        """Return the schedule of an answer with its speed-ups.
+        """Return the schedule of a configuration, with the predicted speed-ups.
 
         The speed-ups include the cost of a table and the time that requests wait. If `judged` is
-        True, they are the values by which answers are compared.
+        True, they are the values by which configurations are compared.
         """
         grid, cap = self.grid, ranges[-1][1]
         worth = (
@@ -127,7 +131,7 @@ class Answers:
             else grid.mean[:, 1:] / grid.mean[:, :1]
         )
         worth = worth * self.remaining(ranges)[1 - (judged and self.goal.robust)][:, None]
-        # Lengths that were not measured are not answers, unless they are part of the ranges.
+        # Lengths that were not measured are no candidates, unless they are part of the ranges.
         taken = np.isin(np.arange(worth.shape[1]), [k for *_, k in ranges if k is not None])
         known = grid.measured[:, 1:].any(axis=0) | taken
         worth = np.where(known, worth, np.nan)
@@ -142,5 +146,5 @@ class Answers:
         )
 
     def score(self, ranges: Ranges) -> float:
-        """Return the geometric mean speed-up of an answer, by which answers are compared."""
+        """Return the geometric mean speed-up, by which configurations are compared."""
         return self.scheduled(ranges, judged=True).mean_speedup() or 0.0

@@ -28,10 +28,10 @@ MISSES: Mapping[str, tuple[float, ...]] = {
 }
 """Errors of the throughput law in the project's measured sweeps, as equally spaced quantiles.
 
-"length" applies to a draft length between measured lengths, and "end" to a draft length beyond the
-measured lengths. "load" applies to the throughput at a load without any measurement, and "gain" to
-the speed-up at such a load. "row" applies to a draft length that was measured only at other loads
-or workloads.
+"length" applies to a draft length between measured lengths, and "end" applies to a draft length
+beyond the measured lengths. "load" applies to the throughput at a load without any measurement, and
+"gain" applies to the speed-up at such a load. "row" applies to a draft length that was measured
+only at other loads or workloads.
 """
 
 _REFITS = 24  # maximum number of refits without most of a row

@@ -29,8 +29,9 @@ _BUSY = 0.8  # minimum share of requests in service; below it, requests are queu
 class Capacity:
     """The largest number of concurrent requests at which an option meets the latency target.
 
-    `low` and `high` are the limits of this number, and `tokens_per_second` is the throughput at it.
-    If `at_least` is true, the capacity may exceed the largest load that was considered.
+    `low` and `high` are lower and upper limits for this number, and `tokens_per_second` is the
+    throughput at this number of requests. If `at_least` is true, the capacity may exceed the
+    largest load that was considered.
     """
 
     draft_length: int | str
@@ -42,7 +43,7 @@ class Capacity:
 
 
 def capacities(answers: Answers, every: Sequence[Ranges]) -> tuple[list[Capacity], list[str]]:
-    """Return the capacity of every answer, and notes on the capacities.
+    """Return the capacity of every candidate configuration, and notes on the capacities.
 
     Raises
     ------

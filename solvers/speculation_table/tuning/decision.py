@@ -25,9 +25,10 @@ _SIZES = 256  # number of batch sizes to consider, in addition to the measured s
 def decide(predictor: Predictor, goal: Goal) -> Tuning:
     """Return the best schedule for a goal, given predictions of the throughput.
 
-    Answers are compared by the (weighted) geometric mean of the speed-up over the loads, including
-    the typical cost of a table. If there is a latency target, they are compared by their capacity
-    first. The choice is at least as good as every constant length and as no speculation.
+    Configurations are compared by the (weighted) geometric mean of the speed-up over the loads,
+    including the typical cost of a table. If there is a latency target, configurations are compared
+    by capacity first. The choice is at least as good as every constant length and as no
+    speculation.
 
     If the goal is robust, the lower limit of the speed-up is at least 1 at every batch size up to
     the end of the last range. In addition, no measurement with drafts is slower than no
@@ -98,7 +99,7 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
 
 
 def _chosen(answers: Answers, notes: list[str]) -> Tuning:
-    """Return the best answer, which is an engine configuration, with notes for the user."""
+    """Return the best engine configuration, with notes for the user."""
     goal, every = answers.goal, answers.all()
     if not every:
         raise InvalidInput(
@@ -154,11 +155,11 @@ def _sizes(first: int, largest: int, concurrencies: Sequence[int]) -> tuple[int,
 
 
 def _value(grid: Grid, goal: Goal, lengths: Collection[int], loads: tuple[int, int]) -> Floats:
-    """Return the speed-up by which answers are compared, by batch size and number of drafts.
+    """Return the speed-up by which configurations are compared, by batch size and draft length.
 
-    The value is 0 if a length must not be used. Unmeasured speed-ups are reduced by a fraction of
-    their doubt (see `Grid`). Points outside the measured draft lengths and loads are excluded or,
-    if extrapolation is allowed, are valued at the lower end of their bands.
+    The speed-up is 0 if a length must not be used. Unmeasured speed-ups are reduced by a fraction
+    of their doubt (see `Grid`). Points outside the measured draft lengths and loads are excluded
+    or, if extrapolation is allowed, are valued at the lower end of their bands.
     """
     column, size = np.arange(grid.mean.shape[1] - 1), np.array(grid.sizes)[:, None]
     outside = (

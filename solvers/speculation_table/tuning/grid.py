@@ -71,7 +71,7 @@ def length_of(column: int) -> int | str:
 
 
 def name_of(ranges: Sequence[Range]) -> int | str:
-    """Return the name of an answer, which is a draft length, "none" or "table"."""
+    """Return the name of a configuration, which is a draft length, "none" or "table"."""
     return "table" if len(ranges) > 1 else length_of(column_of(ranges[0][2]))
 
 

@@ -2,8 +2,8 @@
 
 The log throughput of a request is the value without speculation at the same place and load, plus
 log(1 + a + ... + a^K), minus a cost. Here, each of K drafts is accepted at the constant rate a, and
-the cost of the drafts grows with the load. A place is a workload with a context. Each place has its
-own logit of the acceptance rate, which a prior keeps near a logit that all places have in common.
+the cost of the drafts grows with the load. A place is a workload with a context. Each place has a
+separate logit of the acceptance rate, which a prior keeps near a logit common to all places.
 Measured acceptance lengths are observations of this logit. All parameters are fitted by least
 squares with these priors. The residuals of the measurements are then added, so the predictions
 interpolate the measurements. Costs and residuals are piecewise linear in log(1 + K) and in the log

@@ -144,7 +144,7 @@ class Options:
     def regret_bound(self) -> float:
         """Upper bound on the share of throughput that the choice loses at any load.
 
-        The loss is relative to the answer that may be best within the bands.
+        The loss is relative to the configuration that may be best within the bands.
         """
         best = self.best
         others = (float(lost.max()) for setup, lost in self.doubtful.items() if setup != best.setup)
@@ -163,10 +163,10 @@ class Options:
 
     @cached_property
     def classes(self) -> list[dict[str, Any]]:
-        """Best answer for each workload, considered separately.
+        """Best configuration for each workload, considered separately.
 
-        Each entry also contains the share of throughput that the workload loses if the answer for
-        all workloads is used instead.
+        Each entry also contains the share of throughput that the workload loses if the best
+        configuration for all workloads together is used instead.
         """
         return [
             {
@@ -214,10 +214,11 @@ class Options:
 
     @cached_property
     def _by_class(self) -> dict[str, tuple[Floats, list[Tuning]]]:
-        """Throughput with the common answer, and the answers of all setups, by workload.
+        """Throughput with the common configuration, and the best configurations of all setups, by
+        workload.
 
-        The throughput is an array over the loads. The common answer is the best answer for all
-        workloads together.
+        The throughput is an array over the loads. The common configuration is the best
+        configuration for all workloads together.
         """
         best, found = self.best, {}
         names = list(best.goal.mix or self.tuners[best.setup].workloads)

@@ -23,7 +23,7 @@ from specopt.solvers.speculation_table.tuning.grid import (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tuning(Answers):
-    """A chosen schedule, together with the answers from which it was chosen.
+    """A chosen schedule, together with the candidate configurations.
 
     In addition to the parameters of `Answers`, the class has the following parameters.
 
@@ -44,7 +44,7 @@ class Tuning(Answers):
     break_even
         Acceptance length above which a draft length pays off, for each load and draft length. If
         the current acceptance length is unknown, the entry is the ratio of the break-even value to
-        it.
+        the current value.
     """
 
     schedule: Schedule
@@ -93,7 +93,7 @@ class Tuning(Answers):
         return column_of(self.schedule.at(concurrency))
 
     def is_option(self, column: int) -> bool:
-        """Return whether the option in a column was among the answers considered."""
+        """Return whether the option in a column was among the candidate configurations."""
         return not bool(np.isnan(self.grid.mean[:, column]).all()) and (
             column > 0 or not self.relative
         )
@@ -126,10 +126,11 @@ class Tuning(Answers):
         return found
 
     def regret(self, concurrency: int) -> tuple[float, int]:
-        """Return the maximum share of throughput that may be lost at a load, and a column.
+        """Return a tuple (share, column): the maximum possible loss of throughput at a load, and
+        the column of the best rival.
 
-        The loss is relative to another option that may be better. The column is that of this
-        option.
+        The loss is the share of throughput that the choice may lose relative to the rival. If there
+        is no rival, the loss is 0, and the column is the column of the choice.
         """
         row, taken = self.grid.row(concurrency), self.option(concurrency)
         others = [k for k in self.rivals if k != taken and not np.isnan(self.grid.high[row, k])]

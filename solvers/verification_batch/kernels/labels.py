@@ -10,16 +10,16 @@ from specopt.solvers.kernels.sorting import sort_by
 from specopt.solvers.verification_batch.kernels.bound import Items  # noqa: F401  (in a signature)
 
 BatchLabel = rows("BatchLabel", seconds="f8", memory="f8", value="f8", node="i8")
-"""A label, with the node from which its items can be traced.
+"""A label, which consists of the time, memory and value of a batch.
 
-The other fields are the time, memory and value of the batch.
+`node` is the node from which the items of the batch can be traced.
 """
 
 Threshold = rows("Threshold", end="i8", D="f8", per_second="f8", per_byte="f8")
 """A threshold for the search, which is the tightest deadline of a batch.
 
-`end` is the end of the range of its items, `D` is its smallest room, and `per_second` and
-`per_byte` are its prices.
+The items below `end` are those whose deadline is no earlier. `D` is the threshold's time limit, and
+`per_second` and `per_byte` are the prices of time and memory at the threshold.
 """
 
 
@@ -146,7 +146,7 @@ def sums(values, first, last):
 
 @kernel("i8(f8[::1], f8[::1], f8[::1], f8, f8)")
 def best_of_few(values, seconds, memory, room, space):
-    """Return the most valuable subset within `room` and `space`, encoded as bits.
+    """Return the most valuable subset within the limits, encoded as bits.
 
     `room` limits the time, and `space` limits the memory. Subsets of the first half, in order of
     decreasing time, are combined with subsets of the second half, in order of increasing time. A

@@ -24,14 +24,14 @@ LUCK = 6.0  # 1.3 ln(100), see `latest`
 AHEAD_WINDOWS = 10.0
 """Number of windows by which a response runs ahead while its prefix is cached.
 
-It applies if the cache cannot hold all prefixes. Computing a prefix again costs about as much as
-five warm verifications. The capacity is the same within 4 % for all values from 6 to 20.
+This number applies if the cache cannot hold all prefixes. Computing a prefix again costs about as
+much as five warm verifications. The capacity is the same within 4 % for all values from 6 to 20.
 """
 
 START_ERROR = 0.3
 """Relative standard deviation of the initial error of each cost coefficient.
 
-It is in addition to the error that is common to all coefficients.
+These errors are added to an error that all coefficients have in common.
 """
 
 BOUND = 3.0
@@ -94,7 +94,7 @@ Rule = record(
     # lead over the due time at which a request can wait; if negative, `latest` computes it
     defer="f8",
     give_up="f8",  # lateness at which a request is given up
-    fill="b1",  # whether late requests fill the room that a batch leaves
+    fill="b1",  # whether late requests use the time that a batch leaves
     due_last="b1",  # whether a full cache drops the prefix due last, or the least recently used
     # one entry: seconds allowed to the tightest requests so far; 0 before the first request
     tight="f8[::1]",
@@ -107,7 +107,7 @@ Pending = record(
     deadline="f8[::1]",  # d of this iteration (Eq. 12)
     due="f8[::1]",  # of the response: start + (done + E[tokens]) / tau
     latest="f8[::1]",  # latest time until which it can wait, see `latest`
-    # seconds by which the request is served earlier, as its prefix is cached and room is short
+    # seconds by which the request is served earlier, as its prefix is cached and the cache is small
     ahead="f8[::1]",
     waits="i1[::1]",  # any value other than WAITS: the request has left the queue
 )
@@ -266,11 +266,11 @@ def _weight(costs, new, cached):
 
 @helper
 def _candidates(now, rule, order, turn, pending, room):
-    """Build a heap of the requests in a turn, ordered by their sort keys, and return its size.
+    """Build a heap of the requests in a turn, ordered by sort key, and return the size of the heap.
 
-    Under the policy ``slack``, turn 0 contains urgent requests, turn 1 requests that run ahead
-    while their prefix is cached, turn 2 requests that were given up, and turn 3 requests that can
-    wait. Under all other policies, all requests are in turn 0.
+    Under the policy ``slack``, turn 0 contains urgent requests. Turn 1 contains requests that run
+    ahead while their prefix is cached, turn 2 contains requests that were given up, and turn 3
+    contains requests that can wait. Under all other policies, all requests are in turn 0.
     """
     size, n = 0, len(pending.value)
     for i in range(n):
@@ -286,7 +286,7 @@ def _candidates(now, rule, order, turn, pending, room):
             elif latest <= now:
                 key = due
             elif latest - pending.ahead[i] <= now:
-                # responses furthest ahead go first, since they finish soon and free their room
+                # responses furthest ahead go first, since they finish soon and free their memory
                 key, its_turn = -due, 1
             else:
                 key, its_turn = key if pending.cached[i] > 0.0 else n + key, 3
@@ -346,7 +346,7 @@ def _add(now, rule, order, are_late, count, weight, memory, pending, batch):
     """Add the requests in `order` to a batch, provided that no request becomes late.
 
     The memory of the batch is limited as well. The batch initially consists of the first `count`
-    entries of `batch`. Return its new size.
+    entries of `batch`. Return the new number of requests in the batch.
 
     If `are_late` is true, the added requests are themselves late, and only the other requests must
     stay on time. Requests that do not fit are then skipped. Otherwise, the first request that does
@@ -387,11 +387,11 @@ def _algorithm_1(now, rule, use, weight, memory, pending, batch):
 
 @helper
 def _per_epoch(now, rule, use, weight, memory, pending, batch):
-    """Choose the best batch that a density greedy finds, and return its size.
+    """Choose the best batch found by a greedy algorithm, and return the size of this batch.
 
-    For every tightest deadline D, the greedy adds requests by decreasing value per second and skips
-    those that do not fit. If all values are equal and memory does not bind, the greedy selects the
-    lightest requests, and the result is optimal.
+    For every tightest deadline D, the algorithm adds requests by decreasing value per second and
+    skips requests that do not fit. If all values are equal and memory does not bind, the algorithm
+    selects the lightest requests, and the result is optimal.
     """
     value, deadline = pending.value, pending.deadline
     usable = np.flatnonzero(use)
@@ -416,8 +416,8 @@ def _per_epoch(now, rule, use, weight, memory, pending, batch):
 def _by_deadline(now, rule, pending, room, batch):
     """Choose a batch by the deadlines of the current iterations, and return its size.
 
-    The policy is either Algorithm 1, with or without late requests, or the best batch of this
-    epoch.
+    The policy either runs Algorithm 1, with or without the late requests, or selects the best batch
+    for the current epoch.
     """
     weight = _weight(rule.costs, pending.new, pending.cached)
     memory = rule.bytes_per_token * (pending.cached + pending.new)
@@ -442,11 +442,11 @@ def _by_deadline(now, rule, pending, room, batch):
 def latest(rule, due, tokens, tau, allowed):
     """Return the latest time until which a request can wait.
 
-    At that time, its response is still ahead of its due time by one window and a margin for bad
-    luck, unless the rule specifies the lead. The window covers the last iteration, which may yield
-    one token instead of E[tokens]. Before the last iteration, the lead over tau is a random walk:
-    an iteration adds tokens / tau and lasts about half of the time allowed. The probability of
-    falling back by x is exp(-2 x drift / variance), with drift allowed / 2 and variance about 1.3
+    At that time, the response is still ahead of its due time by one window and a safety margin,
+    unless the rule specifies the lead. The window covers the last iteration, which may yield one
+    token instead of E[tokens]. Before the last iteration, the lead over tau is a random walk: an
+    iteration adds tokens / tau and lasts about half of the time allowed. The probability of falling
+    back by x is exp(-2 x drift / variance), with drift allowed / 2 and variance about 1.3
     (E[tokens] - 1) / tau^2. LUCK sets this probability to 1 %.
     """
     if rule.defer >= 0.0:
@@ -622,7 +622,7 @@ def _begin_window(streams, j, one, devices, tau, begin):
 
 @kernel("void(f8, f8[::1], f8[::1])")
 def evict(room, cached, first):
-    """Drop prefixes from the cache until the remaining prefixes fit in `room`.
+    """Drop prefixes from the cache until the remaining prefixes contain at most `room` tokens.
 
     Prefixes are dropped in order of increasing `first`.
     """
@@ -641,10 +641,10 @@ def run_ahead(room, batch_seconds, size, window, away, order, ahead):
     """Choose the responses that run ahead while their prefix is cached.
 
     As a result, the prefixes of the other responses can stay in the cache. A response that runs
-    ahead needs cache room only for the fraction of time in which it runs. Per iteration, that time
-    is ``away`` plus one and a half batches, instead of the ``window`` that an iteration may last.
-    Slow responses (first in ``order``) save the most room at the lowest cost. A fifth of the room
-    is reserved for random variation.
+    ahead needs cache memory only for the fraction of time in which it runs. Per iteration, that
+    time is ``away`` plus one and a half batches, instead of the ``window`` that an iteration may
+    last. Slow responses (first in ``order``) save the most memory at the lowest cost. A fifth of
+    the cache is reserved for random variation.
     """
     short = size.sum() - 0.8 * room
     for j in order:
@@ -665,9 +665,9 @@ def play(key, opens, closes, rule, verifier, devices, states, by_class, served, 
     The simulation continues until all responses that start in the window from `opens` to `closes`
     have ended, but at most until time 2 `closes`. A response is counted if it starts within the
     window or spans the whole window. ``states`` is work space with one row per device that must be
-    filled with zeros. The function fills ``by_class`` and the only entry of ``served``. As far as
-    there is room, it also fills ``responses`` with the counted responses and ``log`` with the
-    iterations within the window.
+    filled with zeros. The function fills ``by_class`` and the only entry of ``served``. It also
+    fills ``responses`` with the counted responses and ``log`` with the iterations within the
+    window, until these arrays are full.
     """
     total = served[0]
     n = len(states)

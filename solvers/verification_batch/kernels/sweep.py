@@ -1,12 +1,14 @@
 """Kernels that find good batches by greedy algorithms and exchanges, for one threshold at a time.
 
 The problem is verification batching at one epoch (paper 2, Eq. 13-15). A threshold is the tightest
-deadline of a batch. Once it is fixed, a knapsack problem remains. Its constraints are the room D
-that this deadline leaves for the weights, and the memory. Its items are the requests with no
-earlier deadline. With requests sorted by decreasing room ("items" below), the items of every
-threshold are a prefix, and the room shrinks as the prefix grows. In every kernel, a batch whose
-weights sum to t fits the threshold if t <= D in floating point, because the rooms passed by the
-caller include all tolerances.
+deadline of a batch. Once the threshold is fixed, a knapsack problem remains, with a time limit and
+a memory limit. The time limit D is the time that the deadline leaves for the weights of the batch.
+The items of the knapsack are the requests whose deadline is not earlier than the threshold.
+
+Requests are sorted by decreasing time limit and are called items below. The items of every
+threshold are then a prefix of all items, and longer prefixes have shorter time limits. In every
+kernel, a batch whose weights sum to t satisfies the time limit if t <= D in floating point, because
+the limits passed by the caller include all tolerances.
 """
 
 import math
@@ -86,7 +88,9 @@ def use(items, end, taken):
 
 @inlined
 def admits(items, t, memory, D):
-    """Return whether a batch with time `t` and memory `memory` fits within a threshold's room D."""
+    """Return whether a batch with time `t` and memory `memory` satisfies the memory limit and the
+    time limit D.
+    """
     return memory <= items.memory_room and t <= D
 
 
@@ -214,9 +218,9 @@ def filled(items, order, end, D, taken):
 def sweep(ends, items, best, stop):
     """Find a good batch by greedy algorithms and exchanges, and mark its items in `best`.
 
-    All entries of `best` must initially be False. `ends` contains, for each distinct room, the
-    number of items whose room is at least as large. The entry of `stop` becomes 1 when time is up.
-    The result is then the best batch found so far.
+    All entries of `best` must initially be False. `ends` contains, for each distinct time
+    limit, the number of items whose time limit is at least as large. The entry of `stop` becomes 1
+    when the method's time is up. The result is then the best batch found so far.
     """
     size, thresholds, d = len(items.value), len(ends), items.room
     if size == 0:
