@@ -3,7 +3,7 @@
 The convex program is to maximise U(x) subject to sum s_i <= C, s within its limits, and x_i below
 every line through two neighbouring points of mu_i. Lines beyond some number of draft tokens are
 left out at first, and are added if a solution comes close to them. Leaving out lines only relaxes
-the program. Its price per token therefore yields an upper bound on the utility of all plans.
+the program. Its price per token therefore yields an upper bound on the utility of any plan.
 """
 
 from __future__ import annotations
@@ -249,7 +249,7 @@ def repaired(region: Region, tokens: Floats, budget_tokens: float) -> Floats:
 
 
 def price_bound(problem: FairGoodputProblem, region: Region, price: float) -> float:
-    """Return an upper bound on the utility of all plans, given any price >= 0 of a draft token.
+    """Return an upper bound on the utility of any plan, given any price >= 0 of a draft token.
 
     The bound is the sum over clients of max_s (w U(f(s)) - price s), plus price C.
 

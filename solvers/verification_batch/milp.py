@@ -36,10 +36,10 @@ The program is scaled because HiGHS has absolute tolerances of 1e-6 and less.
 class MilpBatch(ByProgram, VerificationBatchMethod):
     """Solve an integer program with one binary variable and one deadline row per request.
 
-    One more row limits the memory. The rows include the judge's tolerance, and HiGHS may exceed the
-    rows by its own tolerance. Every batch that the judge accepts is therefore feasible in the
-    program, so its bound is valid. If the judge rejects a solution, a row that excludes its
-    combination of requests is added, and HiGHS starts again.
+    One more row limits the memory. The limits in the rows include the judge's tolerance, and HiGHS
+    may violate the rows by its own feasibility tolerance. Every batch that the judge accepts is
+    therefore feasible in the program, so the program's bound is valid. If the judge rejects a
+    solution, a row that excludes its combination of requests is added, and HiGHS starts again.
     """
 
     name = "milp"
@@ -81,9 +81,9 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
 def formulate(problem: VerificationBatchProblem) -> Any:
     """Return the integer program as a Pyomo model.
 
-    Times are scaled by the longest room, and memory by the available memory. A room is the time
-    that a request's deadline leaves for the batch. Hopeless requests and requests without value are
-    left out; `prepared.items` contains the remaining requests.
+    Times are scaled by the longest time that a request's deadline leaves for the batch, and memory
+    by the available memory. Hopeless requests and requests without value are left out;
+    `prepared.items` contains the remaining requests.
 
     Raises
     ------

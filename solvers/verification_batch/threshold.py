@@ -102,7 +102,10 @@ class Threshold(VerificationBatchMethod):
     few_labels: ClassVar[int] = 1_000_000
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Compute bounds, fix requests, and solve the thresholds, most promising first."""
+        """Compute bounds, fix requests, and solve the subproblems of the thresholds.
+
+        The most promising thresholds come first.
+        """
         few = prepared.problem.requests <= FEW_REQUESTS
         budget.offer_warm_start()
         if not few:  # bounds need to be tight only above the value of a good batch
@@ -139,9 +142,9 @@ class Threshold(VerificationBatchMethod):
     def _polish(self, prepared: Prepared, found: Floats, most: int, budget: Budget) -> None:
         """Record good batches for the thresholds with the best bounds.
 
-        The signs of the reduced values decide on most requests. The best subset of the requests
-        with the smallest absolute reduced values is chosen, and exchanges improve the batch.
-        `found` contains the bound and the prices of each threshold.
+        Most requests are chosen or rejected by the sign of their reduced value. Of the requests
+        with the smallest absolute reduced values, the best subset is chosen. Exchanges then improve
+        the batch. `found` contains the bound and the prices of each threshold.
         """
         kernels = budget.load("verification_batch.sweep")
         items = kernels.Items(*prepared.columns_within(SURE))
@@ -226,13 +229,13 @@ def knapsack(
 ) -> tuple[Ints, float | None]:
     """Solve a knapsack problem, given as plain arrays, with HiGHS.
 
-    The constraints are the time `room` and the memory `space`. An extra column counts the chosen
-    requests. If values are nearly proportional to costs plus a constant, the number of chosen
-    requests is decisive, and HiGHS branches on it first.
+    The total time is at most `room`, and the total memory at most `space`. An extra column counts
+    the chosen requests. If values are nearly proportional to costs plus a constant, the number of
+    chosen requests is decisive, and HiGHS branches on it first.
 
     HiGHS may exceed a row by 1e-6, overlook smaller gains, and be off by its dual tolerance in each
     column. The scaling makes such errors negligible. Choices that meet a limit exactly leave ten
-    times as much slack in a row, because the rooms include the judge's tolerance of 1e-9. Such
+    times as much slack in a row, because both limits include the judge's tolerance of 1e-9. Such
     choices are therefore not lost to these errors.
 
     Returns

@@ -40,8 +40,8 @@ class Answers:
         Speed-up by batch size and number of drafts 0, 1, ..., or its lower limit if the goal is
         robust. An entry is 0 if the draft length must not be used.
     kept
-        Minimum, typical and maximum share of the throughput that remains after the cost of a table.
-        There is one entry for each batch size in the grid.
+        Minimum, typical and maximum fraction of the throughput that is retained despite the cost of
+        a table. There is one entry for each batch size in the grid.
     """
 
     predictor: Predictor
@@ -58,9 +58,9 @@ class Answers:
         return self.predictor.sweep.relative is not None
 
     def remaining(self, ranges: Ranges) -> Floats:
-        """Return the shares of throughput that remain with an answer.
+        """Return the fractions of throughput that are retained with an answer.
 
-        For a table, the result is `kept`. All other answers cost nothing, so their shares are 1.
+        For a table, the result is `kept`. All other answers cost nothing, so their fractions are 1.
         """
         return self.kept if len(ranges) > 1 else np.ones_like(self.kept)
 

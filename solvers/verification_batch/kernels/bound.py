@@ -58,11 +58,12 @@ def by_density(items, end, per_second, per_byte, order):
 def lagrangian(items, start, end, D, per_second, per_byte):
     """Return the Lagrangian bound for a threshold at the prices `per_second` and `per_byte`.
 
-    This is an upper bound on the value of every batch whose smallest room is D. A room is the time
-    that a deadline leaves for the items of a batch. The items start..end-1 are those whose room is
-    exactly D. A batch contains at least one of these items, even if the item's reduced value is
-    negative. The bound allows for rounding. Every term of the sum is rounded when it is added, and
-    the error of a reduced value is a few digits of the value itself.
+    This is an upper bound on the value of every batch whose time limit is D. The time limit of an
+    item is the time that its deadline leaves for a batch, and the time limit of a batch is the
+    smallest one among its items. The items start..end-1 are those whose time limit is exactly D.
+    Such a batch contains at least one of these items, even if their reduced values are negative.
+    The bound allows for rounding. Each addition is rounded, and the error of a reduced value is at
+    most a few units in the last place of its largest term.
     """
     bound = per_second * max(D, 0.0) + per_byte * items.memory_room
     forced, largest = -np.inf, 0.0
@@ -139,9 +140,10 @@ def dual(items, by_time, by_memory, start, end, D, passes, enough, order):
 def bound_blocks(starts, ends, items, enough, passes, bound, per_second, per_byte, stop):
     """Compute a bound with its prices for every block of thresholds, given sorted items.
 
-    Bounds of at most `enough` need not be tight. The items of a block are the items whose rooms are
-    those of the block's thresholds. A batch contains at least one of these items, and fits in the
-    largest of their rooms. The prices of the previous block are tried first.
+    Bounds of at most `enough` need not be tight. The items of a block are the items whose time
+    limits are the block's thresholds. A batch contains at least one of these items, and its total
+    time is at most the largest of their time limits. The prices of the previous block are tried
+    first.
     """
     size = len(items.value)
     orders = np.empty((3, size), np.int64)
