@@ -97,8 +97,8 @@ class AcceptanceLengths(Immutable):
 
     @property
     def max_drafts(self) -> int | None:
-        """Largest K such that the means for all draft lengths from 1 to K are known. None means
-        that means are extrapolated to all draft lengths.
+        """Largest K such that the means for all draft lengths from 1 to K are known, or None if
+        means are extrapolated to any draft length.
         """
         if self.extrapolate:
             return None

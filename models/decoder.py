@@ -169,7 +169,9 @@ class ExactDecoder:
 
     @property
     def flops_per_token(self) -> int:
-        """Floating-point operations per new token, without attention scores and output head."""
+        """Floating-point operations per new token, excluding attention scores and the output
+        head.
+        """
         return 2 * self.layers * self.weights_per_layer
 
     @property

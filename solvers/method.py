@@ -84,7 +84,7 @@ def only(field: str, value: Any, words: str) -> Condition:
 
 
 def at_most(limit: int, unit: str, count: Callable[[Any, Any], float], hint: str = "") -> Condition:
-    """Return a condition that the size of a problem does not exceed a limit.
+    """Return a condition requiring that the size of a problem not exceed a limit.
 
     Parameters
     ----------

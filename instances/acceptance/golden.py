@@ -87,8 +87,8 @@ def _chosen(name: str, entries: Mapping[Any, Any], chosen: str | None) -> tuple[
     known = {str(key): value for key, value in entries.items()}
     if chosen is None and len(known) > 1:
         raise InvalidInput(
-            f"{name}: expected one, got {', '.join(sorted(known))}; select one with"
-            f" --{name.rpartition(': ')[2].partition(' ')[0]}"
+            f"{name}: expected exactly one, got several ({', '.join(sorted(known))}); select one"
+            f" with --{name.rpartition(': ')[2].partition(' ')[0]}"
         )
     if chosen is not None and chosen not in known:
         raise InvalidInput(f"{name}: expected {', '.join(sorted(known))}, got {chosen!r}")

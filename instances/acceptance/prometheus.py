@@ -108,7 +108,8 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
     if model is None:
         if len(found) > 1:
             raise InvalidInput(
-                f"{where}: expected one model, got {', '.join(sorted(found))}; select one by name"
+                f"{where}: expected exactly one model, got several ({', '.join(sorted(found))});"
+                " select one by name"
             )
         (model,) = found
     if model not in found:
@@ -145,8 +146,9 @@ def from_scrapes(before: Counters | None, after: Counters, where: str) -> Positi
         raise InvalidInput(f"{where}: expected drafts between the scrapes, got none")
     if (accepted < 0.0).any() or (accepted > np.concatenate(([drafts], accepted[:-1]))).any():
         raise InvalidInput(
-            f"{where}: expected at most {drafts:.0f} accepted tokens, the number of drafts, and no"
-            f" increase with the position; got {', '.join(f'{count:.0f}' for count in accepted)}"
+            f"{where}: expected accepted-token counts that do not increase with position and do not"
+            f" exceed the number of drafts ({drafts:.0f}), got"
+            f" {', '.join(f'{count:.0f}' for count in accepted)}"
         )
     total = after.accepted_tokens - before.accepted_tokens
     if abs(float(accepted.sum()) - total) > 0.5:

@@ -109,7 +109,7 @@ def _read(path: StrPath, before: StrPath | None, model: str | None, mode: str | 
         return from_acceptance_table(text, where, mode)
     if before is not None:
         raise InvalidInput(
-            f"{path}: expected a Prometheus scrape, from which {before} can be subtracted"
+            f"{path}: expected a Prometheus scrape from which {before} can be subtracted"
         )
     if Path(path).suffix in (".yaml", ".yml"):
         from specopt.instances.reading.yaml_document import yaml_document

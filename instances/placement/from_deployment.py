@@ -111,8 +111,8 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     memory = base.verifiers[0].memory_bytes if known.memory_bytes is None else known.memory_bytes
     if memory <= verify.weight_bytes:
         raise InvalidInput(
-            f"--memory: expected more than the {verify.weight_bytes:,} bytes of weights of"
-            f" {verify.name}, got {memory / 1e9:g} GB"
+            f"--memory: expected more than {verify.weight_bytes / 1e9:g} GB, the size of the"
+            f" weights of {verify.name}, got {memory / 1e9:g} GB"
         )
     if known.memory_bytes is not None:
         given["verifiers.memory_bytes"] = memory, "--memory"

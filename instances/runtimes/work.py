@@ -1,4 +1,4 @@
-"""The work of measured passes, to which runtimes are fitted.
+"""The work done in measured passes, against which runtimes are fitted.
 
 Work is the number of tokens, the number of operations, or the features of a batch.
 """
@@ -20,7 +20,7 @@ Slope = Literal["seconds_per_token", "seconds_per_flop"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Work:
-    """The work of measured passes, which is the input of a fit.
+    """The work done in measured passes, which is the input of a fit.
 
     Parameters
     ----------

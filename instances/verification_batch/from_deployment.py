@@ -61,8 +61,8 @@ def verification_batch(known: Deployment, seed: int = 0) -> Proposal:
         free = known.memory_bytes - verify.weight_bytes
         if free <= 0.0:
             raise InvalidInput(
-                f"memory: expected more than the {verify.weight_bytes:,} bytes of weights of"
-                f" {verify.name}"
+                f"memory: expected more than {verify.weight_bytes / 1e9:g} GB, the size of the"
+                f" weights of {verify.name}, got {known.memory_bytes / 1e9:g} GB"
             )
         given["memory_bytes"] = (free, f"--memory minus the weights of {verify.name}")
     if known.acceptance is not None:

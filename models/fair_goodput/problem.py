@@ -461,9 +461,9 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             name = "fairness" if max(longest, weight) <= LARGEST else "weights"
             name = name if longest <= LARGEST else "verify_overhead_seconds"
             raise InvalidInput(
-                f"{name}: rounds, weights and utility must be in the range of floating-point"
-                f" numbers, got rounds of {quickest:g} to {slowest:g} s, a total weight of"
-                f" {weight:g} and fairness {self.fairness:g}"
+                f"{name}: round times, weights and utility must be within the range of"
+                f" floating-point numbers, got rounds of {quickest:g} to {slowest:g} s, a total"
+                f" weight of {weight:g} and fairness {self.fairness:g}"
             )
 
     @property

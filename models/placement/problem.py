@@ -422,7 +422,7 @@ class PlacementProblem(Problem):
 
     @property
     def scale(self) -> tuple[float, ...]:
-        """A tuple of two numbers, which the methods that compare objective values require.
+        """A pair of numbers required by methods that compare objective values.
 
         The first number is 1 if the objective is minimised and 0 otherwise. The second number is
         the clients' total weight if the objective is "fair" and 0 otherwise.
@@ -503,8 +503,8 @@ class PlacementProblem(Problem):
         return cycles([self.entry(plan, group, one) for one in group.clients], seconds)
 
     def entry(self, plan: PlacementPlan, group: UnitGroup, one: Served) -> Entry:
-        """Return the quantities from which the judge predicts the rates of one class's clients on a
-        unit.
+        """Return the quantities from which the judge predicts the rates of the clients of one class
+        on a unit.
         """
         of = self.client_class[one.class_]
         drafter = self.drafter_of(plan, group, one)

@@ -146,7 +146,7 @@ class SavedInstance(Recipe):
     best: BestKnown
 
     def load(self) -> Problem:
-        """Return the instance's problem, whose name is set to the name of the instance.
+        """Return the instance's problem, with its name set to that of the instance.
 
         Raises
         ------

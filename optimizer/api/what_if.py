@@ -98,7 +98,7 @@ class Sensitivity(Shown):
 
     @property
     def interrupted(self) -> bool:
-        """Whether a solve was interrupted. Later resources are then missing."""
+        """Whether a solve was interrupted. If so, the later resources are missing."""
         results = [self.base, *(change.result for change in self.changes)]
         return any(one and one.termination is Termination.INTERRUPTED for one in results)
 

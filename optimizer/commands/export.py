@@ -257,7 +257,9 @@ def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -
         if config is None:
             continue
         if data.get(f"{name}_model") is not None or fitted_with is not None:
-            raise InvalidInput(f"--{name}-model: omit it; a {name} model is already in {path}")
+            raise InvalidInput(
+                f"--{name}-model: {path} already contains a {name} model; omit this option"
+            )
         models[f"{name}_model"] = dump(read_decoder(config))
     return models
 

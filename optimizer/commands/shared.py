@@ -93,7 +93,7 @@ def option(metavar: str | None, text: str, *names: str, default: Any = None, **m
 
 
 def required(metavar: str | None, text: str, *names: str) -> Any:
-    """Return a default value that declares a required option."""
+    """Return a default value that declares an option and marks it as required."""
     return option(metavar, text, *names, default=MISSING)
 
 

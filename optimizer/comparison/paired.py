@@ -105,7 +105,7 @@ def paired_tests(comparison: Comparison) -> list[PairedTest]:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values adjusted by Holm's correction, in the order of the arguments.
+    """Return p-values adjusted by Holm's correction, in the same order as the input.
 
     Examples
     --------

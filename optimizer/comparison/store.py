@@ -220,7 +220,7 @@ def opened(folder: StrPath) -> Store:
     if store is None or not store.records():
         why = "" if store is None or not store.damaged else f"; {store.damaged[0]}"
         raise InvalidInput(
-            f"{folder}: expected a folder with results of a comparison, got none{why}"
+            f"{folder}: expected a folder with comparison results, but found no results{why}"
         )
     store.log_damaged()
     return store

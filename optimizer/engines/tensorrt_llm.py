@@ -45,9 +45,9 @@ def config(schedule: Schedule, version: str | None) -> Config | None:
     longest, first = schedule.longest, schedule.ranges[0][2]
     if first != longest:
         raise InvalidInput(
-            f"{SCHEDULE}: expected the longest drafts at batch 1, as TensorRT-LLM requires, got"
-            f" {first} at batch 1 and {longest} at a larger batch; limit the drafts to"
-            f" {first or 'fewer'}, or leave out the small batches"
+            f"{SCHEDULE}: TensorRT-LLM expects the longest drafts at batch size 1, got {first}"
+            f" draft tokens there and {longest} at a larger batch size; limit the draft length to"
+            f" {first or 'a smaller number'}, or leave out the small batch sizes"
         )
     entries = {str(high if upper else low): drafts for low, high, drafts in schedule.ranges}
     return {"max_draft_len": longest, SCHEDULE: entries}

@@ -542,7 +542,8 @@ class GoodputScheduler(Online):
                 place = roster.index(key) if key in roster else -1
                 if place < 0 or drafts[place] == col.ABSENT:
                     raise InvalidInput(
-                        f"accepted: expected clients of the round, each once, got {describe(key)}"
+                        "accepted: expected clients in the round that have not reported yet, got"
+                        f" {describe(key)}"
                     )
                 known[place] = drafts[place]
         taken = _column("accepted", accepted, accepted, roster, "iu")

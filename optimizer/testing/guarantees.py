@@ -166,7 +166,7 @@ def check_declaration(method: Method) -> None:
             raise NotConformant(f"{method.name}: has no {name}; declare it")
     defaults = {field.name: field.default for field in dataclasses.fields(method)}
     if type(method)().options != defaults:
-        raise NotConformant(f"{method.name}: has options whose values are not their defaults")
+        raise NotConformant(f"{method.name}: some options are not set to their default values")
     try:
         method.anything = 1  # type: ignore[attr-defined]
     except dataclasses.FrozenInstanceError:

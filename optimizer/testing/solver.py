@@ -115,7 +115,7 @@ def check_problem(
     if plan is None:
         if best.plan is not None:
             raise NotConformant(
-                f"finds no plan, although one with {best.objective!r} exists", problem
+                f"finds no plan, although one with objective {best.objective!r} exists", problem
             )
         return
     if best.status is Status.INFEASIBLE:

@@ -250,7 +250,7 @@ def repaired(region: Region, tokens: Floats, budget_tokens: float) -> Floats:
 
 
 def price_bound(problem: FairGoodputProblem, region: Region, price: float) -> float:
-    """Return an upper bound on the utility of all plans, given any price >= 0 of a draft token.
+    """Return an upper bound on the utility of any plan, given any price >= 0 of a draft token.
 
     The bound is the sum over clients of max_s (w U(f(s)) - price s), plus price C.
 

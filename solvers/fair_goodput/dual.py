@@ -92,7 +92,7 @@ class Optimum:
     passes: int
 
     def bound(self, problem: FairGoodputProblem, goodput: Floats) -> float:
-        """Return an upper bound on the utility of all plans per round.
+        """Return an upper bound on the utility of any plan, with goodput counted per round.
 
         `goodput` is the goodput of the allocation.
         """

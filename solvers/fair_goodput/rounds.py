@@ -153,7 +153,7 @@ def drafts_of(most: Ints) -> tuple[Ints, Ints]:
 
 
 def finish_of(problem: FairGoodputProblem, clients: Ints, tokens: Ints) -> Floats:
-    """Return the time in seconds, since the start of the round, at which each token is drafted."""
+    """Return the time at which each token is drafted, in seconds since the start of the round."""
     assert problem.draft_seconds_per_token is not None and problem.network_seconds is not None
     drafting: Floats = tokens * problem.draft_seconds_per_token[clients]
     return drafting + problem.network_seconds[clients]

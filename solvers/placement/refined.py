@@ -75,15 +75,15 @@ SECONDS_PER_PLAN = 2.0
 
 @dataclass(frozen=True)
 class Refined(PlacementMethod):
-    """Column generation over patterns of units, with bounds within boxes of periods.
+    """Column generation over patterns of units, with a separate relaxation for each box of periods.
 
     If there are few patterns, an integer program chooses among all patterns that are not dominated.
-    Otherwise, the bound follows from fractional patterns and from branching on the numbers of
+    Otherwise, the bound comes from the fractional relaxation and from branching on the numbers of
     units. A box is a range of periods or of waits, and the boxes become smaller in every round.
     Plans are found by rounding the fractional numbers of units and clients. Once the boxes are
-    small, an integer program chooses among the patterns near the bound. If optimality is still not
-    proven, an integer program finally chooses among all patterns, provided that there are at most a
-    few million.
+    small, an integer program chooses among the patterns near the bound. If optimality has still not
+    been proven and there are at most a few million patterns, a final integer program chooses among
+    all of them.
     """
 
     name = "refined"

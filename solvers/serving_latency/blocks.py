@@ -99,7 +99,7 @@ def widths(prepared: Prepared) -> Ints:
     """Return, for each end position e = 1..K, the size of the largest block that ends there and
     fits in memory.
 
-    Output lengths are conservative. Entry 0 of the result is 0.
+    Conservative output lengths are assumed. Entry 0 of the result is 0.
     """
     outputs = float(prepared.problem.longest_output)
     different, place = np.unique(prepared.inputs, return_inverse=True)

@@ -71,7 +71,8 @@ class Schedule:
             or (self.weights is not None and self.weights.shape != (len(self.batches),))
         ):
             raise InvalidInput(
-                "speedups: expected increasing batch sizes, with one row and one weight each"
+                "speedups: expected one row and one weight per batch size, with batch sizes in"
+                " increasing order"
             )
 
     @property

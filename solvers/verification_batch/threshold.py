@@ -102,7 +102,10 @@ class Threshold(VerificationBatchMethod):
     few_labels: ClassVar[int] = 1_000_000
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Compute bounds, fix requests, and solve the thresholds, most promising first."""
+        """Compute bounds, fix requests, and solve the subproblems of the thresholds.
+
+        The most promising thresholds come first.
+        """
         few = prepared.problem.requests <= FEW_REQUESTS
         budget.offer_warm_start()
         if not few:  # bounds need to be tight only above the value of a good batch
@@ -139,9 +142,9 @@ class Threshold(VerificationBatchMethod):
     def _polish(self, prepared: Prepared, found: Floats, most: int, budget: Budget) -> None:
         """Record good batches for the thresholds with the best bounds.
 
-        The signs of the reduced values decide on most requests. The best subset of the requests
-        with the smallest absolute reduced values is chosen, and exchanges improve the batch.
-        `found` contains the bound and the prices of each threshold.
+        Most requests are chosen or rejected by the sign of their reduced value. Of the requests
+        with the smallest absolute reduced values, the best subset is chosen. Exchanges then improve
+        the batch. `found` contains the bound and the prices of each threshold.
         """
         kernels = budget.load("verification_batch.sweep")
         items = kernels.Items(*prepared.columns_within(SURE))

@@ -364,7 +364,7 @@ def test_nobody_can_be_served(simple: str, cli: CommandLine) -> None:
         ("--tpot 50 --power 300,100", "busy_watts: expected at least idle_watts"),
         ("--price 1", "--price: expected --tpot MS as well"),
         ("--power 1,2", "--power: expected --tpot MS as well"),
-        ("--memory 0.1", "--memory: expected more than the "),
+        ("--memory 0.1", "--memory: expected more than "),
         ("--link 100,90000", "are the values in milliseconds?"),
         (f"--device-runtimes {SHIPPED / 'draft-15m.config.json'}", "draft"),
     ],

@@ -110,7 +110,7 @@ def test_golden_lengths_by_mode(files: tuple[str, str], tmp_path: Path, cli: Com
     golden = tmp_path / "al.yaml"
     golden.write_text("model:\n  fast: {1: 1.8, 2: 2.4, 3: 2.3}\n  slow: {1: 1.8, 3: 2.8}\n")
     command = f"export vllm --runtime {files[0]} --acceptance {golden} --max-batch 8 --json"
-    cli.refuses(command, "mode of model: expected one, got fast, slow")
+    cli.refuses(command, "mode of model: expected exactly one, got several (fast, slow)")
     longest = {}
     for options in ("fast", "slow", "slow --extrapolate --max-length 3"):
         found = cli(f"{command} --mode {options}").json
@@ -186,7 +186,7 @@ def test_models_as_configs(files: tuple[str, str], tmp_path: Path, cli: CommandL
     model = cli(f"model {config} --json").json["exact"]["model"]
     runtime.write_text(json.dumps({**per_flop, "draft_model": model, "verify_model": model}))
     assert cli(command).json == found
-    cli.refuses(f"{command} {options}", "--draft-model: omit it; a draft model is already in")
+    cli.refuses(f"{command} {options}", "already contains a draft model; omit this option")
 
 
 def test_what_is_read_is_not_overwritten(files: tuple[str, str], cli: CommandLine) -> None:

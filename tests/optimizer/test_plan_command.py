@@ -238,7 +238,7 @@ def test_the_page_says_what_is_assumed_and_what_comes_next(trace: str, cli: Comm
         ),
         (
             "--for verification-batch --memory 0.1",
-            "memory: expected more than the ",
+            "memory: expected more than ",
         ),
     ],
 )
@@ -326,7 +326,9 @@ def test_one_mode_of_golden_lengths(tmp_path: Path, cli: CommandLine) -> None:
     lengths = {"1": 1.7, "2": 2.2, "3": 2.5}
     path.write_text(json.dumps({"m": {"thinking_on": lengths, "thinking_off": lengths}}))
     have = f"{HAVE} --for vllm --acceptance {path}"
-    assert "got thinking_off, thinking_on; select one with --mode" in (cli(f"plan {have}", 2).err)
+    assert "got several (thinking_off, thinking_on); select one with --mode" in (
+        cli(f"plan {have}", 2).err
+    )
     data = planned(cli, f"{have} --mode thinking_on")
     assert data["max_length"] <= 3
 

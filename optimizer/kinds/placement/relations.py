@@ -1,6 +1,6 @@
 """Relations that hold between the optimal values of related `placement` problems.
 
-The relations serve to test solvers that claim optimality.
+These relations are used to test solvers that claim optimality.
 """
 
 from __future__ import annotations

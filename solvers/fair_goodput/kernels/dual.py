@@ -101,7 +101,7 @@ def best(n, p, m, w, g, lam, lo, hi):
 
 @kernel("f8(f8, f8, f8, Client[::1])")
 def demands(g, C, lam, clients):
-    """Set the s of every client to its best value at a price `lam` > 0, and return sum s - C."""
+    """Set `s` for each client to its optimal value at a price `lam` > 0, and return sum s - C."""
     total, lost = -C, 0.0
     for i in range(len(clients)):
         client = clients[i]

@@ -41,8 +41,8 @@ class Answers:
         Speed-up by batch size and number of drafts 0, 1, ..., or the lower limit of this speed-up
         if the goal is robust. An entry is 0 if the draft length must not be used.
     kept
-        Minimum, typical and maximum share of the throughput that remains after the cost of a table.
-        There is one entry for each batch size in the grid.
+        Minimum, typical and maximum fraction of the throughput that is retained despite the cost of
+        a table. There is one entry for each batch size in the grid.
     """
 
     predictor: Predictor

@@ -44,10 +44,11 @@ def promising(first, items, thresholds, rest, t, memory, value, enough):
 
 @helper
 def dominated(mem, val, front_mem, front_val, size):
-    """Insert a label into the Pareto front of memory and value over all labels with no more time.
+    """Insert a label into the Pareto front that trades memory against value.
 
-    Return the new size of the front. Return -1 if the new label is dominated: some label on the
-    front has no more memory and no less value.
+    The front covers all labels whose time does not exceed that of the new label. Return the new
+    size of the front, or -1 if the new label is dominated, that is, if some label on the front has
+    no more memory and no less value.
     """
     low, high = 0, size
     while low < high:  # the first entry with more memory

@@ -57,17 +57,17 @@ With this update, MEDIAN times the typical error tracks the median of the errors
 SPARE_SHARE = 0.25
 """Maximum duration of a batch that includes requests that could wait.
 
-It is given as a fraction of the time allowed to the tightest requests. A request that arrives
-during such a batch waits for that batch and its own batch. With values of 0.33 or more, a class
-with little time is late more often.
+It is a fraction of the time available to the requests with the tightest deadlines. A request that
+arrives during such a batch waits for that batch and its own batch. With values of 0.33 or more, a
+class with little time is late more often.
 """
 
 TIGHTEST, FOLLOW = 0.01, 0.1
-"""Parameters of the estimate of the time allowed to the tightest requests.
+"""Parameters of the estimate of the time available to the requests with the tightest deadlines.
 
-TIGHTEST is the share of requests that count as tightest, and FOLLOW is the step size of the updates
-to the logarithm of the estimate. The estimate adapts to tighter requests after some tens of
-requests, and outliers have little effect.
+TIGHTEST is the fraction of requests whose deadlines count as tightest, and FOLLOW is the step size
+of the updates to the logarithm of the estimate. The estimate adapts to tighter deadlines after some
+tens of requests, and outliers have little effect.
 """
 
 SPIKE_BATCHES, SPIKE_RATIO = 50, 1.5
@@ -96,7 +96,7 @@ Rule = record(
     give_up="f8",  # lateness at which a request is given up
     fill="b1",  # whether late requests use the time that a batch leaves
     due_last="b1",  # whether a full cache drops the prefix due last, or the least recently used
-    # one entry: seconds allowed to the tightest requests so far; 0 before the first request
+    # one entry: seconds available with the tightest deadlines so far; 0 before the first request
     tight="f8[::1]",
 )
 Pending = record(
@@ -456,10 +456,11 @@ def latest(rule, due, tokens, tau, allowed):
 
 @kernel("f8(f8, f8)")
 def tighter(tight, allowed):
-    """Return the updated estimate of the time allowed to the tightest requests.
+    """Return the updated estimate of the time available to the requests with the tightest
+    deadlines.
 
-    `tight` is the previous estimate, and `allowed` is the time allowed to the latest request, both
-    in seconds.
+    `tight` is the previous estimate, and `allowed` is the time available to the most recent
+    request. Both are in seconds.
     """
     if tight == 0.0:
         return allowed
@@ -472,7 +473,7 @@ def meet(now, rule, pending, speed, allowed):
 
     Before the call, their entries in `latest` must be NaN. ``speed`` is tau. ``allowed`` is the
     time from arrival to deadline, in seconds, or negative for a request that has just arrived. The
-    arrays ``allowed`` and ``latest``, and the rule's estimate for the tightest requests, are
+    arrays ``allowed`` and ``latest``, and the rule's estimate for the tightest deadlines, are
     modified in place.
     """
     i = len(allowed) - 1

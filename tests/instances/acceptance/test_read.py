@@ -73,7 +73,7 @@ def test_engines_add_up_and_models_are_told_apart(tmp_path: Path) -> None:
     assert by_position(written(tmp_path, two)).rates == pytest.approx([280 / 400, 140 / 280])
     models = scrape(100, 200, [80, 40], model="a") + "\n" + scrape(100, 200, [50, 25], model="b")
     path = written(tmp_path, models)
-    with pytest.raises(InvalidInput, match="expected one model, got a, b"):
+    with pytest.raises(InvalidInput, match=r"expected exactly one model, got several \(a, b\)"):
         by_position(path)
     assert by_position(path, model="b").rates == pytest.approx([0.5, 0.5])
     with pytest.raises(InvalidInput, match="expected model_name 'c', got a, b"):
@@ -95,7 +95,7 @@ def test_engines_add_up_and_models_are_told_apart(tmp_path: Path) -> None:
             "vllm:spec_decode_num_drafts_total 3",
             "accepted_tokens_per_pos_total for the positions 0, 1",
         ),
-        (None, scrape(10, 20, [5, 6]), "no increase with the position"),
+        (None, scrape(10, 20, [5, 6]), "do not increase with position"),
         (
             None,
             scrape(10, 21, [5, 4]),
@@ -219,7 +219,8 @@ def test_golden_lengths(tmp_path: Path) -> None:
     """
     path = written(tmp_path, GOLDEN, "al.yaml")
     with pytest.raises(
-        InvalidInput, match="mode of some-model-0813: expected one, got thinking_off, thinking_on"
+        InvalidInput,
+        match=r"mode of some-model-0813: expected exactly one, got several \(thinking_off, think",
     ):
         read_acceptance(path)
     found = read_acceptance(path, mode="thinking_on")

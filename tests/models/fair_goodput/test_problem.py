@@ -314,7 +314,7 @@ def test_what_floating_point_cannot_hold_is_refused(fields: dict[str, Any], name
     blame.
     """
     with pytest.raises(
-        InvalidInput, match=f"^{name}: rounds, weights and utility must be in the range"
+        InvalidInput, match=f"^{name}: round times, weights and utility must be within the range"
     ):
         problem(**fields)
 

@@ -39,7 +39,7 @@ def test_folders_are_merged(cli: CommandLine, tmp_path: Path) -> None:
 def test_what_cannot_be_merged_is_named(tmp_path: Path) -> None:
     """Tests that a folder without results, and a name that two distributions share, are refused."""
     with pytest.raises(
-        InvalidInput, match="expected a folder with results of a comparison, got none"
+        InvalidInput, match="expected a folder with comparison results, but found no results"
     ):
         merged([tmp_path])
     mine = {"version": "mine 1.0", "method": "def"}

@@ -94,7 +94,7 @@ def test_engines_do_what_the_schedule_says(
     engine = ENGINES[name]
     rises = name == "tensorrt-llm" and schedule.ranges[0][2] != schedule.longest
     if rises:
-        with pytest.raises(InvalidInput, match="expected the longest drafts at batch 1"):
+        with pytest.raises(InvalidInput, match="expects the longest drafts at batch size 1"):
             engine.config(schedule, version)
         return
     config = json.loads(json.dumps(engine.config(schedule, version)))

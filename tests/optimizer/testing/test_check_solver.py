@@ -80,7 +80,7 @@ def test_a_heuristic_passes_as_such(tmp_path: Path) -> None:
         (broken, "fails: ValueError: "),
         pytest.param(fickle, "gives two answers to the same problem", marks=pytest.mark.nightly),
         pytest.param(
-            lazy, "finds no plan, although one with 0.0 exists", marks=pytest.mark.nightly
+            lazy, "finds no plan, although one with objective 0.0 exists", marks=pytest.mark.nightly
         ),
         pytest.param(vandal, "changes the problem", marks=pytest.mark.nightly),
         (

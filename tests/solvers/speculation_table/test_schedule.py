@@ -35,10 +35,10 @@ def test_speedups_need_a_row_per_batch() -> None:
     """Tests that the worth must belong to increasing batch sizes, with a weight each."""
     for batches in ((1, 2), (1, 2, 2), ()):
         with pytest.raises(
-            InvalidInput, match="speedups: expected increasing batch sizes, with one row"
+            InvalidInput, match="speedups: expected one row and one weight per batch size"
         ):
             Schedule(ranges=((1, 4, 1),), batches=batches, speedups=SPEEDUPS)
-    with pytest.raises(InvalidInput, match="one row and one weight each"):
+    with pytest.raises(InvalidInput, match="one row and one weight per batch size"):
         Schedule(ranges=((1, 4, 1),), batches=(1, 2, 3), speedups=SPEEDUPS, weights=np.ones(2))
 
 
