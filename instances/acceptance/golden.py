@@ -87,7 +87,7 @@ def _chosen(name: str, entries: Mapping[Any, Any], chosen: str | None) -> tuple[
     known = {str(key): value for key, value in entries.items()}
     if chosen is None and len(known) > 1:
         raise InvalidInput(
-            f"{name}: expected one, got {', '.join(sorted(known))}; select one with"
+            f"{name}: expected one entry, got {', '.join(sorted(known))}; select one with"
             f" --{name.rpartition(': ')[2].partition(' ')[0]}"
         )
     if chosen is not None and chosen not in known:

@@ -145,8 +145,9 @@ def from_scrapes(before: Counters | None, after: Counters, where: str) -> Positi
         raise InvalidInput(f"{where}: expected drafts between the scrapes, got none")
     if (accepted < 0.0).any() or (accepted > np.concatenate(([drafts], accepted[:-1]))).any():
         raise InvalidInput(
-            f"{where}: expected at most {drafts:.0f} accepted tokens, the number of drafts, and no"
-            f" increase with the position; got {', '.join(f'{count:.0f}' for count in accepted)}"
+            f"{where}: expected accepted tokens that do not exceed the number of drafts,"
+            f" {drafts:.0f}, and do not increase with the position; got"
+            f" {', '.join(f'{count:.0f}' for count in accepted)}"
         )
     total = after.accepted_tokens - before.accepted_tokens
     if abs(float(accepted.sum()) - total) > 0.5:

@@ -309,7 +309,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
         most = room(known.memory_bytes, max(times.contexts), known.draft, known.verify)
         if not most:
             raise InvalidInput(
-                "--memory: expected room for the weights of both models and one request; use a"
+                "--memory: expected enough for the weights of both models and one request; use a"
                 " larger machine or smaller models"
             )
         values.append(
@@ -340,7 +340,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
             Value(
                 "n_predict",
                 str(multiple),
-                f"{given.draft}: vLLM accepts only multiples of it as draft lengths",
+                f"{given.draft}: vLLM accepts only multiples of this value as draft lengths",
             )
         )
     advice = [

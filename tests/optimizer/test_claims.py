@@ -256,7 +256,7 @@ def record(
             "feasible",
             None,
             None,
-            "its bound 20 is refuted by a plan of 9",
+            "its bound 20 is refuted by a plan with objective 9",
         ),
         (record(9.0, 4.5, "feasible", gap=-1.0), "feasible", 4.5, 0.5, None),
         (record(9.0, None, "optimal", gap=0.0), "feasible", None, None, None),
@@ -313,10 +313,10 @@ def test_a_record_is_held_against_other_plans(capsys: pytest.CaptureFixture[str]
     assert comparison.best(by["humble"]) == (9.0, None)
     print_comparison_summary(comparison, console())
     said = capsys.readouterr().out
-    assert "refuted: proud on a, seed 0: its bound 10 is refuted by a plan of 9" in said
+    assert "refuted: proud on a, seed 0: its bound 10 is refuted by a plan with objective 9" in said
     assert (
-        "refuted: denying on a, seed 0: its proof that no plan exists is refuted by a plan of 9"
-        in said
+        "refuted: denying on a, seed 0: its proof that no plan exists is refuted by a plan with"
+        " objective 9" in said
     )
 
 

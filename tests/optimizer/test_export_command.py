@@ -91,7 +91,7 @@ def test_every_engine_has_its_configuration(
     command = f"export {engine} --runtime {files[0]} --acceptance {files[1]} --max-batch 64"
     if version is not None:
         assert (
-            "lower bounds of the batch size before 1.3.0rc8 and upper bounds since"
+            "lower bounds on the batch size in versions before 1.3.0rc8 and upper bounds"
             in cli(command, 2).err
         )
         command += f" --engine-version {version}"
@@ -110,7 +110,7 @@ def test_golden_lengths_by_mode(files: tuple[str, str], tmp_path: Path, cli: Com
     golden = tmp_path / "al.yaml"
     golden.write_text("model:\n  fast: {1: 1.8, 2: 2.4, 3: 2.3}\n  slow: {1: 1.8, 3: 2.8}\n")
     command = f"export vllm --runtime {files[0]} --acceptance {golden} --max-batch 8 --json"
-    cli.refuses(command, "mode of model: expected one, got fast, slow")
+    cli.refuses(command, "mode of model: expected one entry, got fast, slow")
     longest = {}
     for options in ("fast", "slow", "slow --extrapolate --max-length 3"):
         found = cli(f"{command} --mode {options}").json

@@ -118,7 +118,7 @@ def test_named_columns(cli: CommandLine) -> None:
         (f"{SERVING} --format vidur", "line 1: expected exactly one column 'arrived_at'"),
         (f"{SERVING} --format xml", "format: expected one of azure, burstgpt, mooncake"),
         (f"{SERVING} --column arrival", "--column: expected name=value"),
-        (f"{SERVING} --column when=t", "columns: expected keys among"),
+        (f"{SERVING} --column when=t", "columns: expected each key to be one of"),
         (f"{SERVING} --time-unit h", "time_unit: expected one of"),
         (f"{SERVING} -o /nowhere/x.json", "cannot be written"),
         (f"{SERVING} -o azure.csv", "would overwrite"),

@@ -229,7 +229,7 @@ def test_the_page_says_what_is_assumed_and_what_comes_next(trace: str, cli: Comm
             "--for vllm --set bandwidth_hz=1",
             "--set: expected --for with a kind of problem, got --for vllm",
         ),
-        ("--for vllm --memory 0.1", "--memory: expected room for the weights"),
+        ("--for vllm --memory 0.1", "--memory: expected enough for the weights"),
         ("--for vllm --memory -1", "--memory: expected"),
         ("--for tensorrt-llm", "version"),
         (

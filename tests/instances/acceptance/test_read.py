@@ -95,7 +95,7 @@ def test_engines_add_up_and_models_are_told_apart(tmp_path: Path) -> None:
             "vllm:spec_decode_num_drafts_total 3",
             "accepted_tokens_per_pos_total for the positions 0, 1",
         ),
-        (None, scrape(10, 20, [5, 6]), "no increase with the position"),
+        (None, scrape(10, 20, [5, 6]), "do not increase with the position"),
         (
             None,
             scrape(10, 21, [5, 4]),
@@ -219,7 +219,8 @@ def test_golden_lengths(tmp_path: Path) -> None:
     """
     path = written(tmp_path, GOLDEN, "al.yaml")
     with pytest.raises(
-        InvalidInput, match="mode of some-model-0813: expected one, got thinking_off, thinking_on"
+        InvalidInput,
+        match="mode of some-model-0813: expected one entry, got thinking_off, thinking_on",
     ):
         read_acceptance(path)
     found = read_acceptance(path, mode="thinking_on")

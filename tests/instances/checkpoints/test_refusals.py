@@ -23,7 +23,7 @@ GROUPS = (
     ("change", "message"),
     [
         ('{"model_type": null}', "model_type: expected one of llama, .* got None"),
-        ('{"moe\\n": 1}', r"^moe\\n: mixture-of-experts models are not counted for llama"),
+        ('{"moe\\n": 1}', r"^moe\\n: specopt does not count mixture-of-experts models for llama"),
         ('{"kv_lora_rank": 512}', "kv_lora_rank: multi-head latent attention"),
         ('{"mamba_d_state": 16}', "mamba_d_state: state-space .* by hand"),
         ('{"is_encoder_decoder": true}', "is_encoder_decoder: encoder-decoder"),
@@ -33,7 +33,7 @@ GROUPS = (
         ),
         (
             '{"medusa_num_heads": 4}',
-            "medusa_num_heads: draft heads of their own are not counted for llama",
+            "medusa_num_heads: specopt does not count separate draft heads for llama",
         ),
         (
             '{"num_hidden_layers": 2, "layer_types": ["full_attention", "linear"]}',
@@ -83,7 +83,7 @@ GROUPS = (
         ),
         (
             GPTQ % '"dynamic": {"+:.*": {"bits": 8}}',
-            "dynamic: expected rules that begin with '-:' alone",
+            "dynamic: expected only rules that begin with '-:'",
         ),
         (GPTQ % '"dynamic": {"-:(": {}}', r"dynamic: expected names or patterns, got 're:\('"),
         (GPTQ % '"ignore": [1]', "ignore: expected names or patterns, got 1"),
@@ -143,7 +143,7 @@ def test_refusals(change: str, message: str) -> None:
         (
             "qwen3",
             '{"index_topk": 8}',
-            "index_topk: attention to indexed or compressed tokens are not counted for qwen3",
+            "index_topk: specopt does not count attention to indexed or compressed tokens for",
         ),
         ("glm-5-next", '{"mhc": false}', "mhc: expected true, as glm5_next_text has it, got False"),
         (

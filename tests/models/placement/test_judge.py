@@ -140,7 +140,7 @@ def test_what_an_objective_needs(objective: str, where: str) -> None:
     """
     least = 0.0 if objective == "capacity" else 1.0
     with pytest.raises(
-        InvalidInput, match=rf"^{where}: expected > 0 when objective is '{objective}'"
+        InvalidInput, match=rf"^{where}: expected a number > 0 when objective is '{objective}'"
     ):
         problem_of(
             objective,

@@ -241,7 +241,7 @@ def test_weights_that_do_not_fit() -> None:
     assert [name for name, _ in timer.loaded] == [TINY.name]
     assert len(found.rows) == 8
     assert found.skipped == (
-        "large: the weights do not fit, 0.0257 GB in float32; 0.004 GB are free",
+        "large: the weights do not fit: 0.0257 GB in float32; 0.004 GB are free",
     )
 
 
