@@ -376,7 +376,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
                 ]
             if choice.resolution not in allowed:
                 return [
-                    f"policy[{state}].resolution: expected one of {', '.join(map(str, allowed))}, "
-                    f"got {choice.resolution}"
+                    f"policy[{state}].resolution: expected {'one of ' * (len(allowed) > 1)}"
+                    f"{', '.join(map(str, allowed))}, got {choice.resolution}"
                 ]
         return []

@@ -759,7 +759,7 @@ class PlacementProblem(Problem):
             if draft.per_unit != share:
                 found.append(
                     f"draft_groups[{g}].per_unit: expected {share}, got {draft.per_unit};"
-                    f" {clients} clients share {draft.units} units"
+                    f" {clients} clients share {draft.units} unit{'s' * (draft.units > 1)}"
                 )
         return found
 

@@ -77,7 +77,7 @@ def test_reports_derive_status_and_gap(
     assert words in " ".join(page.lead)
     assert page.good is good
     assert ("No plan is better" in " ".join(page.lead)) == (factor == 1.0)
-    assert ("every plan has at most" in page.body[0]) == (factor in (1.0, 2.0))
+    assert ("every plan has an objective of at most" in page.body[0]) == (factor in (1.0, 2.0))
     assert ("<dd>optimal" in page.body[0]) == (factor == 1.0)
 
 
@@ -176,7 +176,7 @@ def test_evaluate_says_what_is_refuted(cli: CommandLine) -> None:
     said = cli("evaluate p.json r.json --json").json
     assert (said["bound"], said["gap"], len(said["refuted"])) == (None, None, 2)
     shown = cli("evaluate p.json r.json").out
-    assert "every plan has at most 1, but this one has" in shown
+    assert "every plan has an objective of at most 1, but this plan has" in shown
 
 
 def test_a_bound_proves_what_its_side_allows() -> None:
@@ -202,13 +202,15 @@ def test_certificates_in_words() -> None:
     problem, plan = problem_and_plan("serving-latency/paper-1")
     result = result_of(problem, plan, objective=12.5, bound=12.49, gap=0.0008)
     assert certificate(result) == [
-        "No plan can be more than 0.08 % better, because every plan has at least 12.49 and this one"
-        " has 12.5: total serving latency (s)."
+        "No plan can be more than 0.08 % better, because every plan has an objective of at least"
+        " 12.49, and this plan has 12.5: total serving latency (s)."
     ]
     exact = certificate(
         result_of(problem, plan, objective=12.5, bound=12.5, gap=0.0, method="brute-force"), problem
     )
-    assert exact[0].startswith("No plan is better, because every plan has at least 12.5 ")
+    assert exact[0].startswith(
+        "No plan is better, because every plan has an objective of at least 12.5, "
+    )
     assert exact[1] == "Guarantee of method brute-force: optimal."
     fair = result_of(*problem_and_plan("fair-goodput/paper-5"), objective=1.0, bound=1.1, gap=0.1)
     assert "10 % better, by the common rate" in certificate(fair)[0]

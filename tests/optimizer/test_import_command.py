@@ -110,7 +110,7 @@ def test_named_columns(cli: CommandLine) -> None:
         (f"{SERVING} --start 1 --to-seconds 2", "rows by time, --start and --tasks by number"),
         (f"{SERVING} --from-seconds 3", "the trace lasts 2 s), got 3 to inf"),
         (f"{SERVING} --from-seconds soon", "--from-seconds"),
-        (f"{SERVING} --family warm", "family: expected one of paper-1"),
+        (f"{SERVING} --family warm", "family: expected paper-1"),
         (f"{SERVING} --param tasks=3", "tasks: the value comes from the trace"),
         (f"{SERVING} --param pear=3", "--param pear"),
         (f"{SERVING} --set colour=red", "colour: unknown field"),

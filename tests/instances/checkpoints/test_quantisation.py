@@ -274,5 +274,5 @@ def test_names_that_match_nothing() -> None:
     config = {"quant_method": "fp8", "modules_to_not_convert": kept}
     found = quantised(SQUARE | {"tie_word_embeddings": True}, json.dumps(config))
     (note,) = (note for note in found.notes if "match no counted tensor" in note)
-    assert "2 of its names" in note
+    assert "2 of the listed names" in note
     assert "'model.layer.0', 're:.*vision.*'" in note

@@ -24,12 +24,18 @@ GROUPS = (
     [
         ('{"model_type": null}', "model_type: expected one of llama, .* got None"),
         ('{"moe\\n": 1}', r"^moe\\n: specopt does not count mixture-of-experts models for llama"),
-        ('{"kv_lora_rank": 512}', "kv_lora_rank: multi-head latent attention"),
-        ('{"mamba_d_state": 16}', "mamba_d_state: state-space .* by hand"),
-        ('{"is_encoder_decoder": true}', "is_encoder_decoder: encoder-decoder"),
+        (
+            '{"kv_lora_rank": 512}',
+            "kv_lora_rank: specopt does not count multi-head latent attention",
+        ),
+        ('{"mamba_d_state": 16}', "mamba_d_state: specopt does not count state-space .* by hand"),
+        (
+            '{"is_encoder_decoder": true}',
+            "is_encoder_decoder: specopt does not count encoder-decoder",
+        ),
         (
             '{"num_nextn_predict_layers": 1}',
-            "num_nextn_predict_layers: decoders with further heads",
+            "num_nextn_predict_layers: specopt does not count decoders with additional heads",
         ),
         (
             '{"medusa_num_heads": 4}',
@@ -45,7 +51,7 @@ GROUPS = (
         ),
         (
             '{"architectures": ["LlamaForSequenceClassification"]}',
-            "expected one of LlamaForCausalLM, got",
+            "expected LlamaForCausalLM, got",
         ),
         (
             '{"architectures": "LlamaForCausalLM"}',
@@ -97,15 +103,15 @@ GROUPS = (
         ),
         (
             GROUPS % '"sparsity_config": {"format": "sparse-24"}',
-            r"sparsity_config\.format: expected one of dense",
+            r"sparsity_config\.format: expected dense",
         ),
         (
             GROUPS % '"kv_cache_scheme": {"num_bits": 4}',
-            r"kv_cache_scheme\.num_bits: expected one of 8, got 4",
+            r"kv_cache_scheme\.num_bits: expected 8, got 4",
         ),
         (
             '{"quantization_config": {"quant_method": "bitsandbytes"}}',
-            "load_in_4bit: expected one of True, got None",
+            "load_in_4bit: expected True, got None",
         ),
     ],
 )
@@ -168,7 +174,7 @@ def test_refusals(change: str, message: str) -> None:
         (
             "bamba",
             '{"per_layer_config": {"1": {"head_dim": 8}}}',
-            "per_layer_config: values of single layers",
+            "per_layer_config: specopt does not count values of single layers",
         ),
         (
             "llama-3.1-8b-eagle3",
@@ -187,7 +193,7 @@ def test_refusals(change: str, message: str) -> None:
                 '{"architectures": ["DFlashDraftModel"], "dflash_config": {"target_layer_ids": [1],'
                 ' "rank": 3}}'
             ),
-            "dflash_config: unknown field 'rank'; known: ",
+            "dflash_config: unknown field 'rank'; known fields: ",
         ),
         (
             "qwen3",
@@ -219,7 +225,10 @@ def test_refusals_of_families(name: str, change: str, message: str) -> None:
             {"hidden_size": 32, "text_config": LLAMA},
             r"text_config\.hidden_size: 4096 conflicts with 32",
         ),
-        ({"num_experts": 8, "text_config": LLAMA}, "num_experts: mixture-of-experts"),
+        (
+            {"num_experts": 8, "text_config": LLAMA},
+            "num_experts: specopt does not count mixture-of-experts",
+        ),
         (
             {"tie_word_embeddings": True, "text_config": LLAMA | {"tie_word_embeddings": False}},
             r"text_config\.tie_word_embeddings: False conflicts with True",

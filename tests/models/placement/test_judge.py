@@ -116,7 +116,7 @@ def test_every_draft_group_has_its_own_clients() -> None:
     assert problem.violations(plan(2, 2)) == []
     for wrong in (1, 3):
         assert problem.violations(plan(2, wrong)) == [
-            f"draft_groups[1].per_unit: expected 2 (2 clients share 1 units), got {wrong}"
+            f"draft_groups[1].per_unit: expected 2, got {wrong}; 2 clients share 1 unit"
         ]
     for short in (1, 2):
         one = plan(short, 2)

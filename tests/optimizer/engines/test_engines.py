@@ -169,7 +169,7 @@ def test_sglang_flags_say_the_same() -> None:
         in notes[0]
     )
     assert (
-        "captured CUDA graph size; capture the last size of every range but the last (4, 8)"
+        "captured CUDA graph size; capture the last size of every range except the last (4, 8)"
         in notes[-1]
     )
 
