@@ -133,7 +133,7 @@ def plan(given: Plan) -> int:
     for target in (given.output, given.problem):
         check_target(target, *inputs, given.trace, given.acceptance)
     if given.tasks == 0 or (given.tasks is not None and given.trace is None):
-        raise InvalidInput("--tasks: with --trace, expected an integer >= 1")
+        raise InvalidInput("--tasks: expected an integer >= 1 together with --trace")
     kinds, for_ = from_deployment(), given.for_
     if for_ not in {*kinds, *ENGINES}:
         raise InvalidInput(f"--for: expected one of {', '.join((*kinds, *ENGINES))}, got {for_!r}")

@@ -60,7 +60,8 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     concurrencies = tuple(c for c in every if first <= c <= largest)
     if not concurrencies:
         raise InvalidInput(
-            f"max_batch: expected at least {measured[0]}, the smallest measured concurrency"
+            f"max_batch: expected at least {measured[0]}, the smallest measured concurrency, got"
+            f" {largest}"
         )
     unknown = sorted(set(goal.weights or ()) - set(measured))
     if unknown:

@@ -146,7 +146,7 @@ def test_columns_that_nothing_reads_are_left_out(tmp_path: Path) -> None:
         ),
         (
             PLAIN.replace("h,o", "h,context,o"),
-            "line 1: expected columns among concurrency, draft_length, output",
+            "line 1: expected each column to be one of concurrency, draft_length, output",
         ),
         (
             PLAIN.replace("h,o", "h,workload\x1b,o"),

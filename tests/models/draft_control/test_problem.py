@@ -203,7 +203,7 @@ def test_verification_by_length() -> None:
         ),
         (
             {"verify_seconds": [1.0] * 4},
-            "verify_seconds: expected one number, or 5 for drafts of 0 to 4 tokens, got 4",
+            "verify_seconds: expected one number, or 5 numbers for drafts of 0 to 4 tokens, got 4",
         ),
         ({"verify_seconds": []}, "verify_seconds: expected at least one number, got none"),
         (
