@@ -103,7 +103,7 @@ class AcceptanceProcess(Immutable):
         rates = array("regimes", regimes, 2)
         count = len(rates)
         if count < 2:
-            raise InvalidInput(f"regimes: expected at least 2, got {count}")
+            raise InvalidInput(f"regimes: expected at least 2 regimes, got {count}")
         mean_rounds = number("mean_rounds", mean_rounds, 1)
         transition = np.full((count, count), 1.0 / mean_rounds / (count - 1))
         np.fill_diagonal(transition, 1.0 - 1.0 / mean_rounds)

@@ -153,7 +153,9 @@ def one_of(name: str, value: object, choices: Iterable[T]) -> T:
     words = tuple(map(str, known))
     listed = ", ".join(words) if len(words) <= MAX_LISTED else f"{len(words)} names"
     meant = did_you_mean(value, words) if isinstance(value, str) else ""
-    raise InvalidInput(f"{name}: expected one of {listed}, got {describe(value)}{meant}")
+    raise InvalidInput(
+        f"{name}: expected {'one of ' * (len(words) > 1)}{listed}, got {describe(value)}{meant}"
+    )
 
 
 def array(

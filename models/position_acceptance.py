@@ -82,8 +82,8 @@ class PositionAcceptance(Immutable):
                 tokens.shape != (len(self.rates) + 1,) or not (tokens >= 1.0).all()
             ):
                 raise InvalidInput(
-                    f"{name}: expected mean numbers of tokens >= 1, one for each of 0 to"
-                    f" {len(self.rates)} drafts"
+                    f"{name}: expected mean numbers of tokens >= 1, one for each draft"
+                    f" length from 0 to {len(self.rates)}"
                 )
 
     @classmethod

@@ -108,7 +108,7 @@ def by_length(seconds: float | SecondsByLength, longest: int, where: str) -> Flo
     values = seconds.values if isinstance(seconds, Rates) else np.array(seconds)
     if values.ndim and len(values) != longest + 1:
         raise InvalidInput(
-            f"{where}: expected one number, or {longest + 1} for drafts of 0 to {longest} tokens,"
-            f" got {len(values)}"
+            f"{where}: expected one number, or {longest + 1} numbers for drafts of 0 to {longest}"
+            f" tokens, got {len(values)}"
         )
     return np.broadcast_to(values, longest + 1)

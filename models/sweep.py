@@ -248,7 +248,10 @@ class Sweep:
                 " joules_per_request or watts"
             )
         lost = len(self.measurements) - len(kept)
-        notes = (*self.notes, *([f"{lost} runs without energy data are omitted"] if lost else ()))
+        notes = (
+            *self.notes,
+            *([f"number of runs omitted for lack of energy data: {lost}"] if lost else ()),
+        )
         return replace(self, measurements=tuple(kept), notes=notes, unit=self.energy)
 
     @property

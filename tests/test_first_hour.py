@@ -34,7 +34,7 @@ def test_user_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     shown = capsys.readouterr().out
     for text in (
         "objective       10.9018  weighted tokens per round",
-        "bound           10.9018  every plan has at most this",
+        "bound           10.9018  every plan has an objective of at most this",
         "gap             0 %",
         "draft tokens    8 3 1",
     ):

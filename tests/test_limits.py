@@ -86,7 +86,7 @@ def test_what_cannot_end_in_time_is_refused(kind: str, tasks: int, method: str) 
     take.
     """
     said = (
-        rf"method {method} cannot keep time_limit 1: tasks times decoding steps take about .*"
+        rf"method {method} cannot honor time_limit 1: tasks times decoding steps take about .*"
         r" seconds"
     )
     with pytest.raises(Unsupported, match=said):
@@ -105,5 +105,5 @@ def test_what_takes_long_is_run_without_a_limit(
     with pytest.warns(UserWarning, match=r"method no-batching: tasks take about 5e\+02 seconds"):
         assert solve(small, "no-batching").plan is not None
     assert solve(small, "no-batching", time_limit=500.0).plan is not None
-    with pytest.raises(Unsupported, match=r"cannot keep time_limit 490"):
+    with pytest.raises(Unsupported, match=r"cannot honor time_limit 490"):
         solve(small, "no-batching", time_limit=490.0)

@@ -39,11 +39,11 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: specopt.solve(allocation(), time_limit="1"),
-        "time_limit: expected seconds >= 0 or None, got '1'",
+        "time_limit: expected a number of seconds >= 0, or None, got '1'",
     ),
     (
         lambda: specopt.solve(allocation(), time_limit=-1),
-        "time_limit: expected seconds >= 0 or None, got -1",
+        "time_limit: expected a number of seconds >= 0, or None, got -1",
     ),
     (lambda: specopt.solve(allocation(), gap="x"), "gap: expected a finite number >= 0, got 'x'"),
     (lambda: specopt.solve(allocation(), seed=1.5), "seed: expected an integer >= 0, got 1.5"),
@@ -89,7 +89,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: specopt.front(latency(), "bandwidth_hz", []),
-        "values: expected one or more, got none",
+        "values: expected at least one value, got none",
     ),
     (lambda: specopt.front(3, "x", [1]), "problem: expected a specopt problem, got 3"),
     (
@@ -107,7 +107,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     ),
     (lambda: specopt.compare(3, [allocation()]), "methods: expected a list, got 3"),
     (lambda: specopt.compare(["auto"], 3), "problems: expected a list of problems, got 3"),
-    (lambda: specopt.compare(["auto"], []), "problems: expected at least one, got none"),
+    (lambda: specopt.compare(["auto"], []), "problems: expected at least one problem, got none"),
     (
         lambda: specopt.compare([], [allocation()]),
         "methods: no method can solve any of the problems",
@@ -313,7 +313,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: specopt.compare(["auto"], [allocation()], seeds=[]),
-        "seeds: expected at least one, got none",
+        "seeds: expected at least one seed, got none",
     ),
     (
         lambda: specopt.compare(["auto"], [allocation()], executor="spark"),

@@ -124,7 +124,7 @@ def _read(path: StrPath, before: StrPath | None, model: str | None, mode: str | 
     if isinstance(data, list) and data and all(map(is_bench, data)):
         if len(data) > 1:
             raise InvalidInput(
-                f"{path}: expected one run of vllm bench serve, got {len(data)}; keep only one"
+                f"{path}: expected one run of vllm bench serve, got {len(data)} runs; keep only one"
             )
         (data,) = data
     if is_bench(data):

@@ -50,8 +50,8 @@ def from_gauges(text: str, where: str) -> PositionAcceptance:
     count = round(drafts)
     if count < 1 or abs(drafts - count) > WHOLE:
         raise InvalidInput(
-            f"{where}: expected {LENGTH} = 1 + {RATE} x a whole draft length, got {length:g} and"
-            f" {share:g}; scrape both while the draft length is constant"
+            f"{where}: expected {LENGTH} = 1 + {RATE} x an integer draft length, got {length:g} and"
+            f" {share:g}; scrape both values while the draft length is constant"
         )
     rates = np.full(count, rate_that_yields(length, count))
     note = (

@@ -36,7 +36,7 @@ def from_acceptance_table(text: str, where: str, subset: str | None) -> Position
     if subset not in rows and (subset is not None or len(rows) != 1):
         known = ", ".join(rows)
         raise InvalidInput(
-            f"{where}: expected one of the subsets {known}, got {subset or 'none'}; select it with"
+            f"{where}: expected one of the subsets {known}, got {subset or 'none'}; select one with"
             " --mode"
         )
     row = rows[subset] if subset else next(iter(rows.values()))

@@ -260,7 +260,7 @@ class Config(Section):
                 is_marked = any(fnmatchcase(str(key), field) for field in mark["fields"])
                 if is_marked and value not in (None, False, [], {}, ""):
                     raise InvalidInput(
-                        f"{printable(str(key))}: {mark['what']} are not counted for"
+                        f"{printable(str(key))}: specopt does not count {mark['what']} for"
                         f" {self.model_type}, got {describe(value)}; {BY_HAND}"
                     )
         for name, formula in expected.items():

@@ -232,7 +232,9 @@ def parse_model_config(
         for item in sequence(path, config.data.get("architectures") or []):
             one_of(path, item, known)
         if config.given("auto_map"):
-            config.note(f"auto_map: the model names its own code; counted as a {config.model_type}")
+            config.note(
+                f"auto_map: despite its own code, the model is counted as a {config.model_type}"
+            )
         part = read_head(config, kind, storage) if kind else read_decoder(config, storage)
     is_decoder = classes and not kind
     found = ModelConfig(
@@ -247,7 +249,7 @@ def parse_model_config(
     if is_decoder:
         _add_notes(config, found)
     if beside and storage is other:
-        config.note(f"{BESIDE}: weights and cache are counted as it says")
+        config.note(f"{BESIDE}: weights and cache are counted as this file specifies")
     elif beside:
         theirs = replace(part, storage=other)
         is_close = isclose(
@@ -255,10 +257,9 @@ def parse_model_config(
         )  # scales may differ
         if not is_close or theirs.kv_bytes_per_token != part.kv_bytes_per_token:
             config.note(
-                f"{BESIDE} means {theirs.weight_bytes:,} bytes of weights and"
-                f" {theirs.kv_bytes_per_token:,} of KV cache per token, config.json"
-                f" {part.weight_bytes:,} and {part.kv_bytes_per_token:,}: those of config.json are"
-                " counted"
+                f"{BESIDE}: this file implies {theirs.weight_bytes:,} bytes of weights and"
+                f" {theirs.kv_bytes_per_token:,} bytes of KV cache per token, but config.json,"
+                f" which is used, implies {part.weight_bytes:,} and {part.kv_bytes_per_token:,}"
             )
     return replace(found, notes=tuple(config.notes))
 
@@ -381,17 +382,17 @@ def _add_notes(config: Config, found: ModelConfig) -> None:
     if found.state_bytes_per_sequence:
         config.note(
             f"state_bytes_per_sequence: {found.state_bytes_per_sequence:,} bytes in addition to the"
-            f" cache, at {found.storage.kv_value_bytes} per value"
+            f" cache, at {found.storage.kv_value_bytes} bytes per value"
         )
     if found.storage.method is not None:
         config.note(
-            f"quantization_config: {found.storage.method}, in weight_bytes with its scales"
-            f"{'; cost models count plain weights' if found.dense else ''}"
+            f"quantization_config: weight_bytes counts {found.storage.method} weights and their"
+            f" scales{'; cost models count plain weights' if found.dense else ''}"
         )
     if unmatched := found.storage.unmatched(
         weight for part in (found, *found.heads) for weight in part.weights
     ):
         config.note(
-            f"quantization_config: {len(unmatched)} of its names match no counted tensor:"
+            f"quantization_config: {len(unmatched)} of the listed names match no counted tensor:"
             f" {describe(unmatched)}"
         )

@@ -110,7 +110,7 @@ def read_storage(config: Config, given: Section) -> Storage:
         return Storage()
     rules = given.inside("dynamic", {}).data
     if not all(rule.startswith("-:") for rule in rules):
-        raise InvalidInput(f"{given.path('dynamic')}: expected rules that begin with '-:' alone")
+        raise InvalidInput(f"{given.path('dynamic')}: expected only rules that begin with '-:'")
     given.data = {**given.data, "dynamic": [f"re:{rule[2:]}" for rule in rules]}
     schemes: list[tuple[str, Formulas | None]] = [
         (name, None) for field in TABLE["plain"]["fields"] for name in _patterns(given, field)

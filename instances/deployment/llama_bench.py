@@ -52,7 +52,7 @@ def columns_by_model(path: StrPath, roles: Iterable[str]) -> dict[str, TableColu
     if len(names) != len(wanted):
         raise InvalidInput(
             f"{path}: expected prompt rows (n_gen 0) of one model for each of"
-            f" {' and '.join(wanted)}, got prompts of {', '.join(names) or 'none'}"
+            f" {' and '.join(wanted)}, got prompts of {', '.join(names) or 'no model'}"
         )
     return {
         role: TableColumns(

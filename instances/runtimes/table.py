@@ -240,8 +240,8 @@ def _check_header(table: CsvFile, columns: TableColumns) -> None:
         unit = suffix[1].lower() if suffix else "s"
         if columns.y_unit is None and unit not in ("s", "sec", "seconds"):
             raise InvalidInput(
-                f"{table.lines.where}: line {table.line}: the name of column {name!r} does not say"
-                " that the unit is seconds; specify the y-unit"
+                f"{table.lines.where}: line {table.line}: the name of column {name!r} does not"
+                " indicate that the unit is seconds; specify the y-unit"
             )
 
 

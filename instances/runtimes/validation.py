@@ -168,7 +168,7 @@ def choose(candidates: Candidates, validation: CrossValidation | None) -> tuple[
     """
     if validation is None:
         form = next(iter(candidates))
-        return form, f"{form.name}: too few different inputs to hold some out"
+        return form, f"{form.name}: too few distinct inputs for cross-validation"
     known = [form for form in candidates if form.name in validation.mape]
     best = min(known, key=lambda form: validation.mean(form.name))
     for form in known:

@@ -221,7 +221,7 @@ class Rows:
             settled is None and (run.acceptance_length or 1.0) > 1.0
         ):
             expected = (
-                "a draft length, because the file counts drafts"
+                "a draft length for a file that counts drafts"
                 if settled is None
                 else f"{settled}, as in the file"
             )
@@ -305,7 +305,7 @@ def _of_one(kind: str, wanted: str | None, found: list[_Found]) -> list[_Found]:
 
 
 def _unknown(kind: str, names: Iterable[str], got: str | None) -> InvalidInput:
-    known = printable(", ".join(sorted(names)) or "no name, because the files contain none", 240)
+    known = f"expected one of {', '.join(sorted(names))}" if names else f"the files name no {kind}"
     return InvalidInput(
-        f"{kind}: expected one of {known}; got {'none' if got is None else describe(got)}"
+        f"{kind}: {printable(known, 240)}; got {'none' if got is None else describe(got)}"
     )

@@ -55,8 +55,8 @@ def csv_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
         ]
         if near and not _STATISTIC.match(name):
             raise InvalidInput(
-                f"{lines.where}: line {line}: expected columns among {', '.join(known)}, got"
-                f" {describe(name)}; rename it to {near[0]} if that is meant, or remove it"
+                f"{lines.where}: line {line}: expected each column to be one of {', '.join(known)},"
+                f" got {describe(name)}; rename this column to {near[0]}, or remove it"
             )
     if extra:
         rows.notes.append(

@@ -50,7 +50,8 @@ class FromTrace:
                 return family
         known = ", ".join(family.label for family in self.families)
         raise InvalidInput(
-            f"family: expected one of {known} for {self.families[0].kind}, got {describe(name)}"
+            f"family: expected {'one of ' * (len(self.families) > 1)}{known} for"
+            f" {self.families[0].kind}, got {describe(name)}"
         )
 
     def problem(

@@ -140,7 +140,7 @@ def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = 
     for key, name in (columns or {}).items():
         if key not in COLUMNS:
             raise InvalidInput(
-                f"columns: expected keys among {', '.join(COLUMNS)}, got {describe(key)}"
+                f"columns: expected each key to be one of {', '.join(COLUMNS)}, got {describe(key)}"
             )
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput(
@@ -149,7 +149,7 @@ def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = 
     names = {key: name.strip() for key, name in {**COLUMNS, **(columns or {})}.items()}
     if len(set(names.values())) < len(names):
         raise InvalidInput(
-            f"columns: expected {len(names)} different columns, got {', '.join(names.values())}"
+            f"columns: expected {len(names)} distinct columns, got {', '.join(names.values())}"
         )
     is_guess = time_unit is None and not names["arrival"].endswith(("seconds", "_s"))
     return Table(name="csv", time_unit=unit, guessed_unit=unit if is_guess else "", **names)

@@ -116,7 +116,7 @@ class ContinuousServingData(ServingData[ContinuousServingPlan]):
         if self.arrival_seconds is not None and self.arrival_seconds.max() > LONGEST_SECONDS:
             raise InvalidInput(
                 f"arrival_seconds[{int(np.argmax(self.arrival_seconds))}]: expected at most"
-                f" {LONGEST_SECONDS:g}, got {self.arrival_seconds.max():g}"
+                f" {LONGEST_SECONDS:g} seconds, got {self.arrival_seconds.max():g}"
             )
 
     @property

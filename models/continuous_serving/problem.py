@@ -166,7 +166,7 @@ class ContinuousServingProblem(ContinuousServingData):
     def batch_defects(self, plan: ContinuousServingPlan) -> list[str]:
         """Return the reasons why a plan's phases are not valid for this problem."""
         if not plan.phases:
-            return ["phases: expected at least one, got none"]
+            return ["phases: expected at least one phase, got none"]
         return phase_defects(self, plan)
 
 

@@ -231,15 +231,15 @@ class DraftControlProblem(Problem[DraftControlPlan]):
             )
         if state.distribution_bits is None and self.distribution_code == "support":
             raise InvalidInput(
-                f"{where}.distribution_bits: expected {count} entries because the distribution"
-                ' code is "support", got none'
+                f"{where}.distribution_bits: expected {count} entries, got none; they are"
+                ' required for the distribution code "support"'
             )
         verify = self.verify_by_length
         shortest = self.draft_lengths[0]
         if not verify[0] and not shortest and state.downlink_bits_per_second is None:
             raise InvalidInput(
-                "verify_seconds: expected a number > 0, because an iteration without drafts would"
-                f" otherwise take no time in {where}, got {verify[0]}"
+                f"verify_seconds: expected a number > 0, got {verify[0]}; an iteration without"
+                f" drafts would take no time in {where}"
             )
         bits = max(self.distribution_bits(state))
         slowest = self._seconds(state, self.draft_lengths[1], bits, float(verify.max()))
@@ -376,7 +376,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
                 ]
             if choice.resolution not in allowed:
                 return [
-                    f"policy[{state}].resolution: expected one of {', '.join(map(str, allowed))}, "
-                    f"got {choice.resolution}"
+                    f"policy[{state}].resolution: expected {'one of ' * (len(allowed) > 1)}"
+                    f"{', '.join(map(str, allowed))}, got {choice.resolution}"
                 ]
         return []

@@ -141,8 +141,8 @@ class Schedule(Custom):
             raise InvalidInput("schedule: the arrays of a schedule must have consistent lengths")
         if not self.full[0]:
             raise InvalidInput(
-                "schedule[0].draft_tokens: missing; required because the first entry cannot consist"
-                " of changes"
+                "schedule[0].draft_tokens: missing; required because the first entry has no"
+                " previous entry to change"
             )
         size = self.size
         if not size:
@@ -436,8 +436,8 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
                 quickest = self.round_seconds(np.zeros(self.clients, np.int64))
             if quickest <= 0:
                 raise InvalidInput(
-                    "verify_overhead_seconds: expected a number > 0 because all network_seconds are"
-                    " 0"
+                    "verify_overhead_seconds: expected a number > 0 when all network_seconds are 0,"
+                    " got 0"
                 )
         self._check_range()
 
@@ -694,5 +694,5 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         count = int(np.count_nonzero(wrong))
         if not count:
             return []
-        more = f" (and {count - 1} more like it)" if count > 1 else ""
+        more = f" (and {count - 1} more of the same kind)" if count > 1 else ""
         return [sentence(int(np.argmax(wrong))) + more]

@@ -103,7 +103,7 @@ class Verifier:
         seconds = self.passes.at(1, 1, 0)
         if not 0.0 < seconds <= LONGEST_PASS:
             raise InvalidInput(
-                f"passes: a pass of one token must take > 0 and <= {LONGEST_PASS:g} s, got"
+                f"passes: expected a pass of one token to take > 0 and <= {LONGEST_PASS:g} s, got"
                 f" {seconds:g} s; are the values in milliseconds?"
             )
         if self.busy_watts is not None and self.busy_watts < self.idle_watts:
@@ -402,9 +402,9 @@ class PlacementProblem(Problem):
             for one in self.classes
         ]
         for objectives, field, known, expected in (
-            ("capacity cost energy", "classes[{}].min_tokens_per_second", minimum, "> 0"),
-            ("cost", "verifiers[{}].price_per_second", priced, "> 0"),
-            ("energy", "verifiers[{}].busy_watts", powered, "> 0"),
+            ("capacity cost energy", "classes[{}].min_tokens_per_second", minimum, "a number > 0"),
+            ("cost", "verifiers[{}].price_per_second", priced, "a number > 0"),
+            ("energy", "verifiers[{}].busy_watts", powered, "a number > 0"),
             (
                 "energy",
                 "classes[{}].device_watts",
@@ -758,8 +758,8 @@ class PlacementProblem(Problem):
             share = -(-clients // draft.units)
             if draft.per_unit != share:
                 found.append(
-                    f"draft_groups[{g}].per_unit: expected {share} because {clients} clients share"
-                    f" {draft.units} units, got {draft.per_unit}"
+                    f"draft_groups[{g}].per_unit: expected {share}, got {draft.per_unit};"
+                    f" {clients} clients share {draft.units} unit{'s' * (draft.units > 1)}"
                 )
         return found
 

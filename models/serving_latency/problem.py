@@ -217,7 +217,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
 
     def batch_defects(self, plan: ServingLatencyPlan) -> list[str]:
         """Return the reasons why a plan's batches are not valid for this problem."""
-        found = [] if plan.batches else ["batches: expected at least one, got none"]
+        found = [] if plan.batches else ["batches: expected at least one batch, got none"]
         for position, batch in enumerate(plan.batches):
             where = f"batches[{position}]: expected"
             if not batch:

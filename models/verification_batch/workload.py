@@ -183,8 +183,8 @@ class VerificationWorkload(Workload):
         )
         if self.batch_memory_bytes is not None and self.batch_memory_bytes < longest:
             raise InvalidInput(
-                f"batch_memory_bytes: expected room for the longest request, {longest:.6g} bytes, "
-                f"got {self.batch_memory_bytes:.6g}"
+                f"batch_memory_bytes: expected at least {longest:.6g} bytes, the size of the"
+                f" longest request, got {self.batch_memory_bytes:.6g}"
             )
 
     @property

@@ -66,7 +66,7 @@ def without_refuted_claims(
     if proof.refuted and (problem is not None or not _has_either_sense(kind)):
         refuted.append(
             f"The bound of the file is refuted: it states that {every_plan_has(kind, scale)}"
-            f" {result.bound:.9g}, but this one has {result.objective:.9g}."
+            f" {result.bound:.9g}, but this plan has {result.objective:.9g}."
         )
     elif not has_scale and result.bound not in (None, result.objective):
         is_close = math.isclose(result.bound, result.objective, rel_tol=CLOSE)
@@ -101,13 +101,14 @@ def every_plan_has(kind: type[Problem], scale: Sequence[float] = ()) -> str:
     >>> kinds = ("serving-latency", "draft-allocation", "placement")
     >>> for kind in kinds:
     ...     print(every_plan_has(problem_type(kind)))
-    every plan has at least
-    every plan has at most
+    every plan has an objective of at least
+    every plan has an objective of at most
     the bound on every plan is
     """
     if not scale and _has_either_sense(kind):
         return "the bound on every plan is"
-    return f"every plan has {'at least' if kind.sense_of(scale) == 'minimize' else 'at most'}"
+    side = "least" if kind.sense_of(scale) == "minimize" else "most"
+    return f"every plan has an objective of at {side}"
 
 
 def _has_either_sense(kind: type[Problem]) -> bool:
@@ -139,7 +140,7 @@ def certificate(result: Result, problem: Problem | None = None) -> list[str]:
         said = f"Nothing is proven: {result.method} has no valid bound; another plan may be better"
     else:
         bound = f"{every_plan_has(kind, problem.scale if problem else ())} {result.bound:.9g}"
-        why = f"{bound} and this one has {result.objective:.9g}: {found.objective_label}"
+        why = f"{bound}, and this plan has {result.objective:.9g}: {found.objective_label}"
         if result.gap is None:
             said = f"It is not known how much better another plan can be{measure}: {why}"
         elif result.gap == 0.0:

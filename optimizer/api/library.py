@@ -259,7 +259,7 @@ def submitted(name: str, result: Result, today: str) -> tuple[SavedInstance, lis
     report = verify(problem, result)
     if report.objective is None or not report.feasible:
         raise InvalidInput(
-            f"plan: expected a feasible plan of {known.name}: {report.violations[0]}"
+            f"plan: expected a feasible plan for {known.name}: {report.violations[0]}"
         )
     proof = proof_of(
         type(problem), report.objective, result.bound, scale=problem.scale, size=report.size
@@ -288,15 +288,15 @@ def submitted(name: str, result: Result, today: str) -> tuple[SavedInstance, lis
     best = better_of(problem, known.best, claimed)
     said = [
         f"plan: {report.objective:.9g}, feasible;"
-        f" {_compared(best.objective != known.best.objective)} the best known,"
+        f" {_compared(best.objective != known.best.objective)} the best known plan,"
         f" {known.best.objective:.9g}"
     ]
     if proof.bound is not None:
-        said.append(
-            f"bound: {proof.bound:.9g}, as claimed; {_compared(best.bound != known.best.bound)} the"
-            " best known,"
-            f" {'none' if known.best.bound is None else format(known.best.bound, '.9g')}"
-        )
+        before = "no bound was known"
+        if known.best.bound is not None:
+            compared = _compared(best.bound != known.best.bound)
+            before = f"{compared} the best known bound, {known.best.bound:.9g}"
+        said.append(f"bound: {proof.bound:.9g}, as claimed; {before}")
     return replace(known, best=best), said
 
 

@@ -140,7 +140,8 @@ def robustness(
     plan = result if isinstance(result, Plan) else result.plan
     if nominal is None or plan is None:
         raise InvalidInput(
-            "plan: expected a plan that the judge can rate, got one that does not fit the problem"
+            "plan: expected a plan that the judge can evaluate, got a plan that does not fit the"
+            " problem"
         )
     shape = uncertainty.shape(problem)
     rng = np.random.default_rng(seed)

@@ -205,7 +205,8 @@ def compare_policies(
     )
     if not policies or not named:
         raise InvalidInput(
-            "compare_policies: expected at least one policy and one workload, got none"
+            "compare_policies: expected at least one"
+            f" {'workload' if policies else 'policy'}, got none"
         )
 
     def play(pair: tuple[Any, Any], *_: object) -> Simulation:
@@ -226,7 +227,8 @@ def _name(place: int, world: Any) -> str:
 def _difference(one: Simulation, first: Simulation) -> Estimate:
     if len(one.samples) != len(first.samples):
         raise InvalidInput(
-            f"replications: expected {len(first.samples)} for every policy, got {len(one.samples)}"
+            f"replications: expected {len(first.samples)} replications of every policy, got"
+            f" {len(one.samples)}"
         )
     return Estimate.of(one.samples - first.samples)
 

@@ -390,7 +390,9 @@ def check_arguments(
     if not (
         time_limit is None or time_limit == math.inf or (is_number(time_limit) and time_limit >= 0)
     ):
-        raise InvalidInput(f"time_limit: expected seconds >= 0 or None, got {describe(time_limit)}")
+        raise InvalidInput(
+            f"time_limit: expected a number of seconds >= 0, or None, got {describe(time_limit)}"
+        )
     number("gap", gap, 0)
     integer("seed", seed, 0)
     if memory_limit != math.inf:
@@ -418,7 +420,7 @@ def _check_seconds(problem: Problem, method: Method, time_limit: float) -> None:
         " be interrupted"
     )
     if total > LAST_SECONDS + time_limit:
-        raise Unsupported(f"method {method.name} cannot keep time_limit {time_limit:g}: {said}")
+        raise Unsupported(f"method {method.name} cannot honor time_limit {time_limit:g}: {said}")
     if time_limit == math.inf:
         warnings.warn(f"method {method.name}: {said}", stacklevel=3)
 
@@ -490,7 +492,7 @@ def _judged(
             wrong = f"a plan, but also a proof that none exists: {explanation}"
             termination, explanation = Termination.EXHAUSTED, None
         elif proof.refuted:
-            wrong = f"the bound {outcome.bound!r}, but its plan has {objective!r}"
+            wrong = f"the bound {outcome.bound!r}, but a plan with the objective {objective!r}"
         termination = _ended(termination, proof, budget, gap)
         optimal = proof.gap is not None and proof.gap <= gap
         status = Status.OPTIMAL if optimal else Status.FEASIBLE

@@ -385,7 +385,7 @@ def front(
     check_arguments(problem, time_limit, gap, seed)
     plain = [without_numpy(value) for value in sequence("values", values)]
     if not plain:
-        raise InvalidInput("values: expected one or more, got none")
+        raise InvalidInput("values: expected at least one value, got none")
     changes = [(f"{field} = {value}", with_field(problem, field, value)) for value in plain]
     answer = solving(method, -1, gap=gap, seed=seed)
     results = scan(changes, answer, started=started, time_limit=time_limit, verbose=verbose)

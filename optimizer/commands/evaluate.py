@@ -25,7 +25,9 @@ def evaluate(
     file: File,
     result: Path = argument("RESULT", "Result file (JSON)."),
     acceptance: str | None = option("LOW:HIGH", "Interval of acceptance rates."),
-    output_scale: str | None = option("LOW:HIGH", "Interval of factors of output lengths."),
+    output_scale: str | None = option(
+        "LOW:HIGH", "Interval of factors by which output lengths are multiplied."
+    ),
     samples: int = option("N", "Number of cases drawn from the intervals.", default=200),
     seed: Seed = 0,
     as_json: AsJson = False,

@@ -191,7 +191,9 @@ def _check(given: Fit) -> None:
     if (
         given.logits == "all" and given.model is None and given.draft_model is None
     ):  # a verify model always scores all positions
-        raise InvalidInput("--logits all: add --model or --draft-model to count their logits")
+        raise InvalidInput(
+            "--logits all: specify the model whose logits are counted with --model or --draft-model"
+        )
 
 
 def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:

@@ -133,7 +133,7 @@ def plan(given: Plan) -> int:
     for target in (given.output, given.problem):
         check_target(target, *inputs, given.trace, given.acceptance)
     if given.tasks == 0 or (given.tasks is not None and given.trace is None):
-        raise InvalidInput("--tasks: with --trace, expected an integer >= 1")
+        raise InvalidInput("--tasks: expected an integer >= 1 together with --trace")
     kinds, for_ = from_deployment(), given.for_
     if for_ not in {*kinds, *ENGINES}:
         raise InvalidInput(f"--for: expected one of {', '.join((*kinds, *ENGINES))}, got {for_!r}")
@@ -309,7 +309,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
         most = room(known.memory_bytes, max(times.contexts), known.draft, known.verify)
         if not most:
             raise InvalidInput(
-                "--memory: expected room for the weights of both models and one request; use a"
+                "--memory: expected enough for the weights of both models and one request; use a"
                 " larger machine or smaller models"
             )
         values.append(
@@ -340,7 +340,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
             Value(
                 "n_predict",
                 str(multiple),
-                f"{given.draft}: vLLM accepts only multiples of it as draft lengths",
+                f"{given.draft}: vLLM accepts only multiples of this value as draft lengths",
             )
         )
     advice = [

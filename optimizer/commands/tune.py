@@ -291,7 +291,7 @@ def _drive(given: Tune, command: str, engine: Engine) -> None:
     if len(given.sweep) != 1:
         raise InvalidInput(
             "--drive: expected one SWEEP, the CSV file to which rows are added, got"
-            f" {len(given.sweep)}"
+            f" {len(given.sweep)} files"
         )
     prompts = PROMPTS
     if given.prompts is not None:

@@ -232,12 +232,12 @@ def cells_of(
     """
     by_name = _named(problems)
     if not by_name:
-        raise InvalidInput("problems: expected at least one, got none")
+        raise InvalidInput("problems: expected at least one problem, got none")
     if time_limit is not None:
         number("time_limit", time_limit, 0)
     number("gap", gap, 0)
     if not seeds:
-        raise InvalidInput("seeds: expected at least one, got none")
+        raise InvalidInput("seeds: expected at least one seed, got none")
     for place, seed in enumerate(seeds):
         integer(f"seeds[{place}]", seed, 0)
     if methods is not None:

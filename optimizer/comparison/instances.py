@@ -158,7 +158,9 @@ def methods_of(
             for option, value in pairs_of(options.split(","), f"--method {name}").items():
                 if option not in types:
                     has = ", ".join(types) or "none"
-                    raise InvalidInput(f"--method {name}: no option {option!r}; its options: {has}")
+                    raise InvalidInput(
+                        f"--method {name}: unknown option {option!r}; the options are {has}"
+                    )
                 values[option] = typed(f"--method {name}:{option}", types[option], value)
             found.append(method(**values))
     return found

@@ -239,13 +239,13 @@ def without_refuted(record: Record, best: float | None, size: float = 0.0) -> Re
     if best is None:
         return record if record.infeasible else replace(record, status=Status.NONE.value, gap=None)
     if record.infeasible:
-        error = f"its proof that no plan exists is refuted by a plan of {best:.9g}"
+        error = f"its proof that no plan exists is refuted by a plan with objective {best:.9g}"
         record = replace(record, status=Status.NONE.value, termination=None, error=error)
     kind = kind_of(record.kind).problem
     if proof_of(kind, best, record.bound, MIN_GAP, record.scale, size).refuted:
         record = replace(
             record,
-            error=f"its bound {record.bound:.9g} is refuted by a plan of {best:.9g}",
+            error=f"its bound {record.bound:.9g} is refuted by a plan with objective {best:.9g}",
             bound=None,
         )
     if record.objective is None:

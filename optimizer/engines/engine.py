@@ -81,7 +81,7 @@ class Engine:
             trees = f", top-k {setup.topk}" if setup.topk > 1 else ""
             note = (
                 f"no configuration of {self.name} is written for this option; set by hand what was"
-                f" measured: drafter {setup.drafter or 'as measured'}, mode {setup.mode}{trees},"
+                f" measured: drafter {setup.drafter or '(unnamed)'}, mode {setup.mode}{trees},"
                 f" draft length {lengths}"
             )
             return None, (note,)
@@ -106,7 +106,7 @@ def tail(schedule: Schedule) -> str:
     """
     return (
         f"batches beyond {schedule.largest_batch} use the last draft length,"
-        f" {schedule.ranges[-1][2]}; limit the engine's batch, or measure larger ones"
+        f" {schedule.ranges[-1][2]}; limit the engine's batch, or measure larger batches"
     )
 
 
@@ -116,4 +116,4 @@ def other_rules(known: str, version: str | None) -> tuple[str, ...]:
     """
     if version is None or version == known:
         return ()
-    return (f"the rules are those of {known}; {version} may have others; check its documentation",)
+    return (f"the rules are those of {known}; check whether those of {version} differ",)

@@ -44,7 +44,8 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
         known.append(
             f"one length is used for every batch size: {length} reaches {reached:.3f}x the"
             " throughput without speculation on average, and one length per batch size"
-            f" {scheduled:.3f}x, a loss of {100.0 * max(0.0, 1.0 - reached / scheduled):.1f} %"
+            f" would reach {scheduled:.3f}x, so the loss is"
+            f" {100.0 * max(0.0, 1.0 - reached / scheduled):.1f} %"
         )
     slower = np.array(schedule.batches)[schedule.speedups[:, length] < 1.0]
     if slower.size:

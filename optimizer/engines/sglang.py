@@ -52,8 +52,8 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
                 " data-parallel attention"
             ),
             (
-                "a batch counts as the next captured CUDA graph size; capture the last size of"
-                " every range but the last"
+                "a batch is treated as one of the next captured CUDA graph size; capture the last"
+                " size of every range except the last"
                 f" ({', '.join(str(high) for _, high, _ in schedule.ranges[:-1])})"
             ),
         ]

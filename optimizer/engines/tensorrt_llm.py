@@ -56,12 +56,12 @@ def config(schedule: Schedule, version: str | None) -> Config | None:
 def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str, ...]:
     """Return notes for the operator on how to use a configuration and on its limitations."""
     upper = has_upper_bounds(version)
-    meaning = "largest" if upper else "smallest"
+    meaning, other = ("upper", "lower") if upper else ("lower", "upper")
     return (
         (
-            f"for {version}: keys of {SCHEDULE} are the {meaning} batch sizes of their lengths;"
-            f" versions {'before' if upper else 'from'} {BORDER}{'' if upper else ' on'} read them"
-            " the other way round"
+            f"in version {version}, keys of {SCHEDULE} are {meaning} bounds on the batch size; in"
+            f" versions {'before' if upper else 'from'} {BORDER}{'' if upper else ' on'}, they are"
+            f" {other} bounds"
         ),
         (
             f"batches beyond {schedule.largest_batch} draft nothing, or one token in the newest"
@@ -86,12 +86,13 @@ def has_upper_bounds(version: str | None) -> bool:
     if version is None:
         raise InvalidInput(
             f"engine_version: expected TensorRT-LLM's version, because keys of {SCHEDULE} are lower"
-            f" bounds of the batch size before {BORDER} and upper bounds since"
+            f" bounds on the batch size in versions before {BORDER} and upper bounds in {BORDER}"
+            " and later"
         )
     order = _order(version)
     if order < _order(FIRST + ".0rc0"):
         raise InvalidInput(
-            f"engine_version: expected {FIRST} or later, which has {SCHEDULE}, got {version}"
+            f"engine_version: expected {FIRST} or later for {SCHEDULE}, got {version}"
         )
     return order >= _order(BORDER)
 

@@ -30,7 +30,7 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
     if len(schedule.ranges) > 1:
         known += [
             (
-                "with data parallelism above 1 vLLM ignores the table and drafts"
+                "with data parallelism above 1, vLLM ignores the table and drafts"
                 f" {schedule.longest} at every batch size"
             ),
             (

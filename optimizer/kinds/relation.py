@@ -97,8 +97,11 @@ class Relation:
         defect = ""
         if first is None or second is None:
             if first is not second:
-                before, after = ("no plan" if one is None else one for one in (first, second))
-                defect = f"finds {before}, but after the change {after}"
+                before, after = (
+                    "no plan" if one is None else f"a plan with objective {one!r}"
+                    for one in (first, second)
+                )
+                defect = f"finds {before}, but {after} after the change"
         else:
             implied = self.implied(problem, first)
             ahead = self.equal and is_better(other, second, implied, tolerance)

@@ -73,4 +73,6 @@ class ForwardPass:
         return self.batch * ((cache + activations) * value_bytes + scores)
 
     def __str__(self) -> str:
-        return f"batch {self.batch}, {self.new_tokens} new on {self.cached_tokens} cached"
+        return (
+            f"batch {self.batch}, new tokens {self.new_tokens}, cached tokens {self.cached_tokens}"
+        )

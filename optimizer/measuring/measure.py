@@ -231,7 +231,7 @@ def measure_with(
         for config in configs:
             dtype = settings.dtype or _default_dtype(timer, config)
             weights, start = config.parameters * DTYPES[dtype], time.monotonic()
-            too_large = f"{config.name}: the weights do not fit, {_gigabytes(weights)} in {dtype}"
+            too_large = f"{config.name}: the weights do not fit: {_gigabytes(weights)} in {dtype}"
             free = timer.free_bytes()
             if free is not None and weights > MEMORY_SHARE * free:
                 skipped.append(f"{too_large}; {_gigabytes(free)} are free")
@@ -273,9 +273,7 @@ def _does_not_fit(
         return f"the model has only {places} positions"
     needed = work.memory_bytes(config, value_bytes)
     if free is not None and needed > MEMORY_SHARE * free:
-        return (
-            f"the pass needs about {_gigabytes(needed)}, too much for the free {_gigabytes(free)}"
-        )
+        return f"the pass needs about {_gigabytes(needed)}, but only {_gigabytes(free)} are free"
     return None
 
 

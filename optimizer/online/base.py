@@ -225,7 +225,7 @@ def distinct(name: str, keys: list[Key]) -> list[Key]:
     """Check that keys are valid and distinct, and return the keys."""
     found = [key_of(f"{name}[{index}]", key) for index, key in enumerate(keys)]
     if len(set(found)) < len(found):
-        raise InvalidInput(f"{name}: expected different keys, got {describe(keys)}")
+        raise InvalidInput(f"{name}: expected unique keys, got {describe(keys)}")
     return found
 
 

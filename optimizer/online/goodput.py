@@ -230,8 +230,8 @@ class GoodputScheduler(Online):
         names: list[Key] = sequence("clients", clients)
         if unknown := columns.keys() - COLUMNS.keys():
             raise TypeError(
-                f"GoodputScheduler has no argument {min(unknown)!r}; for clients, it accepts"
-                f" {', '.join(COLUMNS)}"
+                f"GoodputScheduler has no argument {min(unknown)!r}; the supported client"
+                f" arguments are {', '.join(COLUMNS)}"
             )
         given = {
             COLUMNS[name]: sequence(name, column, len(names))

@@ -701,7 +701,7 @@ class VerificationScheduler(Online):
         if room is not None and self.kv_bytes_per_token * tokens > room:
             raise InvalidInput(
                 f"new_tokens: expected a request within the memory of {room:.6g} bytes, "
-                f"got one of {self.kv_bytes_per_token * tokens:.6g} bytes"
+                f"got a request of {self.kv_bytes_per_token * tokens:.6g} bytes"
             )
 
     def _learned(self, seconds: float) -> tuple[Floats, Any]:

@@ -213,13 +213,21 @@ def check_pair(case: Case, other: Case) -> None:
         case.expect(False, f"has a plan, but {name} finds none")
         return
     for reached, limit, defect in (
-        (its, result.bound, f"has the bound {result.bound!r}, but {name} reaches {its!r}"),
+        (
+            its,
+            result.bound,
+            f"has the bound {result.bound!r}, but {name} reaches the objective {its!r}",
+        ),
         (
             its,
             mine if case.method.exact else None,
-            f"is exact at {mine!r}, but {name} reaches {its!r}",
+            f"claims the optimum {mine!r}, but {name} reaches the objective {its!r}",
         ),
-        (mine, found.bound, f"reaches {mine!r}, beyond the bound {found.bound!r} of {name}"),
+        (
+            mine,
+            found.bound,
+            f"has the objective {mine!r}, beyond the bound {found.bound!r} of {name}",
+        ),
     ):
         is_beyond = limit is not None and case.sign * reached < case.sign * limit - slack
         case.expect(not is_beyond, defect)

@@ -115,21 +115,24 @@ def check_problem(
     if plan is None:
         if best.plan is not None:
             raise NotConformant(
-                f"finds no plan, although one with objective {best.objective!r} exists", problem
+                f"finds no plan, although a plan with objective {best.objective!r} exists", problem
             )
         return
     if best.status is Status.INFEASIBLE:
         raise NotConformant("has a plan, although specopt proves that none exists", problem)
     found = problem.evaluate(plan).objective
     if best.bound is not None and is_better(problem, found, best.bound, max(tolerance, 1e-9)):
-        raise NotConformant(f"reaches {found!r}, beyond the proven bound {best.bound!r}", problem)
+        raise NotConformant(
+            f"has the objective {found!r}, beyond the proven bound {best.bound!r}", problem
+        )
     if (
         exact
         and best.objective is not None
         and is_better(problem, best.objective, found, tolerance)
     ):
         raise NotConformant(
-            f"claims optima and reaches {found!r}, but {best.objective!r} is possible", problem
+            f"claims that {found!r} is optimal, but the objective {best.objective!r} is possible",
+            problem,
         )
 
 

@@ -61,7 +61,7 @@ class BestStatic(Baseline):
 
     name = "best-static"
     source = "paper 3, Sec. V (static Q-S), by enumeration"
-    guarantee = "best among the policies that do not look at the state"
+    guarantee = "best among the policies that do not depend on the state"
     complexity = "O(S A), and O(S^3) for the stationary distribution and its bound"
 
     def actions(self, prepared: Prepared) -> Ints:

@@ -90,7 +90,8 @@ def region_of(problem: FairGoodputProblem) -> Region:
         order = np.argsort(-least, kind="stable")
         order = order[least[order] > 0]
         parts = [
-            f"client {i} needs {least[i]:.6g} for {due[i]:.6g} tokens per round" for i in order[:3]
+            f"client {i} needs {least[i]:.6g} draft tokens to reach {due[i]:.6g} tokens per round"
+            for i in order[:3]
         ]
         raise Infeasible(
             f"the minimum rates need {total:.6g} draft tokens per round, but only"

@@ -24,8 +24,8 @@ from pathlib import Path
 from specopt.models.code import digest_of
 
 NO_CACHE = (
-    "in every process: there is no folder to keep them in; set NUMBA_CACHE_DIR to one that only you"
-    " can write to"
+    "in every process: there is no cache folder for them; set NUMBA_CACHE_DIR to a folder that"
+    " only you can write to"
 )
 """Part of a message for users without a kernel cache. It states how often kernels are compiled and
 how to enable the cache.

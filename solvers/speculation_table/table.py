@@ -262,7 +262,7 @@ def _against(worth: Speedups, ranges: list[tuple[int, int, int]], robust: bool) 
     at = int(np.argmin(best))
     drafts = 1 + int(np.argmax(worth.low[at, 1:]))
     text = (
-        f"no draft length is safe: at batch size {at + 1} the best one, {drafts} drafts, may be"
+        f"no draft length is safe: at batch size {at + 1}, even the best length, {drafts}, may be"
         f" slower than no speculation ({best[at]:.2f}x in the worst case,"
         f" {worth.fitted[at, drafts]:.2f}x expected)"
     )

@@ -515,7 +515,7 @@ def capacity(
     """
     all_seeds = sequence("seeds", list(seeds) if isinstance(seeds, range) else seeds)
     if not all_seeds:
-        raise InvalidInput("seeds: expected at least one, got none")
+        raise InvalidInput("seeds: expected at least one seed, got none")
     violation_rate = number("violation_rate", violation_rate, 0, below=1)
     resolution, most = positive("resolution", resolution), integer("most", most, 1, MAX_DEVICES)
 

@@ -117,7 +117,7 @@ def test_gauges_of_sglang(tmp_path: Path) -> None:
     path = tmp_path / "metrics.txt"
     text = (FIELD / "sglang-metrics.txt").read_text()
     path.write_text(text.replace("0.314", "0.9"))
-    with pytest.raises(InvalidInput, match=r"a whole draft length, got 2.57 and 0.9"):
+    with pytest.raises(InvalidInput, match=r"an integer draft length, got 2.57 and 0.9"):
         read_acceptance(path)
     path.write_text(text.replace("spec_accept_rate", "other"))
     with pytest.raises(InvalidInput, match="expected one value of sglang:spec_accept_rate, got no"):

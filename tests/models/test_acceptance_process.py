@@ -20,5 +20,5 @@ def test_waves_and_switches_by_hand() -> None:
     assert switching.rates.tolist() == [[[0.1], [0.5], [0.9]]]
     np.testing.assert_allclose(switching.transition, 0.125 + 0.625 * np.eye(3))
     AcceptanceProcess.switching([[0.1], [0.5]], 1)
-    with pytest.raises(InvalidInput, match=r"regimes: expected at least 2, got 1"):
+    with pytest.raises(InvalidInput, match=r"regimes: expected at least 2 regimes, got 1"):
         AcceptanceProcess.switching([[0.1]], 4.0)

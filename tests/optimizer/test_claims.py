@@ -77,7 +77,7 @@ def test_reports_derive_status_and_gap(
     assert words in " ".join(page.lead)
     assert page.good is good
     assert ("No plan is better" in " ".join(page.lead)) == (factor == 1.0)
-    assert ("every plan has at most" in page.body[0]) == (factor in (1.0, 2.0))
+    assert ("every plan has an objective of at most" in page.body[0]) == (factor in (1.0, 2.0))
     assert ("<dd>optimal" in page.body[0]) == (factor == 1.0)
 
 
@@ -176,7 +176,7 @@ def test_evaluate_says_what_is_refuted(cli: CommandLine) -> None:
     said = cli("evaluate p.json r.json --json").json
     assert (said["bound"], said["gap"], len(said["refuted"])) == (None, None, 2)
     shown = cli("evaluate p.json r.json").out
-    assert "every plan has at most 1, but this one has" in shown
+    assert "every plan has an objective of at most 1, but this plan has" in shown
 
 
 def test_a_bound_proves_what_its_side_allows() -> None:
@@ -202,13 +202,15 @@ def test_certificates_in_words() -> None:
     problem, plan = problem_and_plan("serving-latency/paper-1")
     result = result_of(problem, plan, objective=12.5, bound=12.49, gap=0.0008)
     assert certificate(result) == [
-        "No plan can be more than 0.08 % better, because every plan has at least 12.49 and this one"
-        " has 12.5: total serving latency (s)."
+        "No plan can be more than 0.08 % better, because every plan has an objective of at least"
+        " 12.49, and this plan has 12.5: total serving latency (s)."
     ]
     exact = certificate(
         result_of(problem, plan, objective=12.5, bound=12.5, gap=0.0, method="brute-force"), problem
     )
-    assert exact[0].startswith("No plan is better, because every plan has at least 12.5 ")
+    assert exact[0].startswith(
+        "No plan is better, because every plan has an objective of at least 12.5, "
+    )
     assert exact[1] == "Guarantee of method brute-force: optimal."
     fair = result_of(*problem_and_plan("fair-goodput/paper-5"), objective=1.0, bound=1.1, gap=0.1)
     assert "10 % better, by the common rate" in certificate(fair)[0]
@@ -256,7 +258,7 @@ def record(
             "feasible",
             None,
             None,
-            "its bound 20 is refuted by a plan of 9",
+            "its bound 20 is refuted by a plan with objective 9",
         ),
         (record(9.0, 4.5, "feasible", gap=-1.0), "feasible", 4.5, 0.5, None),
         (record(9.0, None, "optimal", gap=0.0), "feasible", None, None, None),
@@ -313,10 +315,10 @@ def test_a_record_is_held_against_other_plans(capsys: pytest.CaptureFixture[str]
     assert comparison.best(by["humble"]) == (9.0, None)
     print_comparison_summary(comparison, console())
     said = capsys.readouterr().out
-    assert "refuted: proud on a, seed 0: its bound 10 is refuted by a plan of 9" in said
+    assert "refuted: proud on a, seed 0: its bound 10 is refuted by a plan with objective 9" in said
     assert (
-        "refuted: denying on a, seed 0: its proof that no plan exists is refuted by a plan of 9"
-        in said
+        "refuted: denying on a, seed 0: its proof that no plan exists is refuted by a plan with"
+        " objective 9" in said
     )
 
 

@@ -24,7 +24,7 @@ from helpers.command_line import CommandLine
                 "weighted tokens per round",
                 "own tokens",
                 "accepted draft tokens",
-                "every plan has at most this",
+                "every plan has an objective of at most this",
                 "draft tokens    1 1 2 2 3 3 4 4",
             ],
         ),

@@ -91,7 +91,7 @@ def test_every_engine_has_its_configuration(
     command = f"export {engine} --runtime {files[0]} --acceptance {files[1]} --max-batch 64"
     if version is not None:
         assert (
-            "lower bounds of the batch size before 1.3.0rc8 and upper bounds since"
+            "lower bounds on the batch size in versions before 1.3.0rc8 and upper bounds"
             in cli(command, 2).err
         )
         command += f" --engine-version {version}"

@@ -47,7 +47,7 @@ def test_the_list_has_whole_names_and_gaps(cli: CommandLine) -> None:
     assert [row[0] for row in rows] == saved()
     assert {"proven", "%"} <= {cell for row in rows for cell in row}
     shown = cli(f"library show {saved('draft-allocation')[0]}").out
-    assert "every plan has at most this, by" in shown
+    assert "every plan has an objective of at most this, by" in shown
 
 
 def test_real_instances_say_their_source() -> None:

@@ -224,12 +224,12 @@ def test_the_page_says_what_is_assumed_and_what_comes_next(trace: str, cli: Comm
         ("--for draft-control", "--for: expected one of serving-latency, "),
         ("--for vllm --link fast", "--link: expected MBITS or MBITS,RTT_MS"),
         ("--for vllm --link -3", "--link: expected MBITS or MBITS,RTT_MS"),
-        ("--for vllm --tasks 3", "--tasks: with --trace, expected an integer >= 1"),
+        ("--for vllm --tasks 3", "--tasks: expected an integer >= 1 together with --trace"),
         (
             "--for vllm --set bandwidth_hz=1",
             "--set: expected --for with a kind of problem, got --for vllm",
         ),
-        ("--for vllm --memory 0.1", "--memory: expected room for the weights"),
+        ("--for vllm --memory 0.1", "--memory: expected enough for the weights"),
         ("--for vllm --memory -1", "--memory: expected"),
         ("--for tensorrt-llm", "version"),
         (

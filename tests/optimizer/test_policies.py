@@ -222,7 +222,7 @@ def test_policies_are_compared_in_pairs() -> None:
     )
     assert to_arrow(found).num_rows == 3
     assert str(found).splitlines()[2].split()[:2] == ["moving", "equal"]
-    with pytest.raises(InvalidInput, match="expected at least one policy and one workload"):
+    with pytest.raises(InvalidInput, match="expected at least one policy, got none"):
         compare_policies([], [])
 
 

@@ -478,7 +478,7 @@ def test_results_print(small: ServingLatencyProblem) -> None:
     shown = str(result).splitlines()
     assert shown[0] == "serving-latency by brute-force: optimal (converged)"
     assert "  objective       1.5  total serving latency (s)" in shown
-    assert "  bound           1.25  every plan has at least this" in shown
+    assert "  bound           1.25  every plan has an objective of at least this" in shown
     assert "  gap             20.00 %" in shown and any("batches" in line for line in shown)
     assert "objective" not in str(dataclasses.replace(result, objective=None, bound=None))
     explained = dataclasses.replace(result, explanation="Task 3 is too long.")

@@ -72,7 +72,7 @@ class Form(ABC):
         """Return the reason why the inputs do not suffice for a fit, or None if they suffice."""
         distinct = len(np.unique(inputs, axis=0))
         if distinct < self.least_distinct:
-            return f"expected at least {self.least_distinct} different inputs, got {distinct}"
+            return f"expected at least {self.least_distinct} distinct inputs, got {distinct}"
         return None
 
     def predict(self, coefficients: Floats, inputs: Floats) -> Floats:

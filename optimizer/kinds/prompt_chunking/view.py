@@ -87,7 +87,7 @@ def chunk_timeline(
         If there is no plan, or if the chunks of a plan do not sum to the prompt.
     """
     if not plans:
-        raise InvalidInput("plans: expected at least one")
+        raise InvalidInput("plans: expected at least one plan, got none")
     seconds = [problem.evaluate(plan).objective for plan in plans.values()]
     charts = []
     for (title, plan), first in zip(plans.items(), seconds, strict=True):

@@ -56,7 +56,7 @@ def advice(tuning: Tuning, every: Sequence[Ranges], worth: Sequence[float]) -> I
     base = "the best constant length" if tuning.relative else "no speculation"
     slow = [f"{c} ({speed:.2f}x)" for c, speed in speeds.items() if speed < 1.0 - goal.loss]
     if slow:
-        yield f"the choice is slower than {base} at {', '.join(slow)} requests"
+        yield f"the choice is slower than {base} at these numbers of requests: {', '.join(slow)}"
     first = tuning.concurrencies[0]
     fastest = float(np.nanmax([*tuning.value[grid.row(first)], 1.0]))
     slower = speeds[first] < fastest * (1.0 - goal.loss)
@@ -70,9 +70,9 @@ def advice(tuning: Tuning, every: Sequence[Ranges], worth: Sequence[float]) -> I
         none, waiting = grid.mean[grid.row(c), 0], grid.mean[tuning.row(c), tuning.option(c)]
         yield (
             f"every draft length may be slower than no speculation beyond {tuning.cap} requests at"
-            f" a time; limit the engine's batch to {tuning.cap}. Request {tuning.cap + 1} then"
-            f" waits, and {c} requests get {waiting:,.4g} tokens per second, compared with"
-            f" {none:,.4g} without speculation"
+            f" a time; limit the engine's batch to {tuning.cap}. With this limit, request"
+            f" {tuning.cap + 1} waits, and {c} requests get {waiting:,.4g} tokens per second,"
+            f" compared with {none:,.4g} without speculation"
         )
     elif goal.robust and not tuning.schedule.speculates:
         holds = int(np.cumprod(tuning.value[:, 1:] > 0.0, axis=0).sum(axis=0).max())
@@ -92,7 +92,7 @@ def advice(tuning: Tuning, every: Sequence[Ranges], worth: Sequence[float]) -> I
             fewer = next(one.concurrency for one in tuning.capacity if one.draft_length == name)
             yield (
                 f"capacity is largest with {_words(tuning.name)}: {tuning.carries} requests;"
-                f" throughput is largest with {_words(name)}: {worth[most]:.3f}x of {base},"
+                f" throughput is largest with {_words(name)}: {worth[most]:.3f}x that of {base},"
                 f" compared with {tuning.gain:.3f}x, but for at most {fewer} requests"
             )
     yield from _unmeasured(tuning)

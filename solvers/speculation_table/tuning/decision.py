@@ -47,8 +47,8 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     if goal.room is not None:
         if goal.room[0] < measured[0]:
             raise InvalidInput(
-                f"memory: expected room for {measured[0]} requests, the smallest measured"
-                f" concurrency, got room for {goal.room[0]}"
+                f"memory: expected enough for {measured[0]} requests, the smallest measured"
+                f" concurrency, got enough for {goal.room[0]}"
             )
         largest = min(largest, goal.room[0])
     if largest > measured[-1] and not goal.extrapolate:
@@ -61,7 +61,8 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     concurrencies = tuple(c for c in every if first <= c <= largest)
     if not concurrencies:
         raise InvalidInput(
-            f"max_batch: expected at least {measured[0]}, the smallest measured concurrency"
+            f"max_batch: expected at least {measured[0]}, the smallest measured concurrency, got"
+            f" {largest}"
         )
     unknown = sorted(set(goal.weights or ()) - set(measured))
     if unknown:
@@ -138,8 +139,8 @@ def _lengths(known: Sequence[int], goal: Goal) -> tuple[int, ...]:
     if longest > most:
         way = "" if goal.extrapolate else ", or set extrapolate"
         raise InvalidInput(
-            f"max_length: expected at most {most}, because the longest measured draft is"
-            f" {known[-1]}, got {longest}; measure longer drafts{way}"
+            f"max_length: expected at most {most}, got {longest}; the longest measured draft length"
+            f" is {known[-1]}; measure longer drafts{way}"
         )
     allowed = goal.draft_lengths or range(1, longest + 1)
     lengths = tuple(k for k in range(1, longest + 1) if k in allowed)

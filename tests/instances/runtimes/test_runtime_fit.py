@@ -188,10 +188,10 @@ def test_wrong_units_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "form", "message"),
     [
-        (1, "auto", r"expected at least 2 different inputs, got 1 \(from 1 rows\)"),
-        (1, "linear", "form: linear: expected at least 2 different inputs"),
-        (4, "roofline", "form: roofline: expected at least 5 different inputs"),
-        (4, "additive", "form: additive: expected at least 5 different inputs"),
+        (1, "auto", r"expected at least 2 distinct inputs, got 1 \(from 1 rows\)"),
+        (1, "linear", "form: linear: expected at least 2 distinct inputs"),
+        (4, "roofline", "form: roofline: expected at least 5 distinct inputs"),
+        (4, "additive", "form: additive: expected at least 5 distinct inputs"),
         (8, "additive", "rows that distinguish the three features .* that are linearly dependent"),
         (8, "cubic", "form: expected one of auto, linear, roofline, additive, got 'cubic'"),
     ],

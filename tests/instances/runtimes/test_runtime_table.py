@@ -128,7 +128,7 @@ def test_units_in_names(tmp_path: Path, name: str) -> None:
     """Tests that a column that names another unit than seconds needs its unit said."""
     data = f"tokens,{name}\n1,2\n".encode()
     with pytest.raises(
-        InvalidInput, match="does not say that the unit is seconds; specify the y-unit"
+        InvalidInput, match="does not indicate that the unit is seconds; specify the y-unit"
     ):
         read(tmp_path, data, y=(name,))
     assert read(tmp_path, data, y=(name,), y_unit="us").seconds.tolist() == pytest.approx([2e-6])

@@ -178,7 +178,7 @@ def test_what_the_file_does_not_say_comes_from_the_caller(tmp_path: Path) -> Non
     with pytest.raises(InvalidInput, match="draft_length: expected 3, as in the file, got 5"):
         read_sweep(drafted, draft_length=5)
     varied = write(tmp_path / "varied.json", vllm(4, 90.0, 3, spec_decode_draft_tokens=170))
-    with pytest.raises(InvalidInput, match="because the file counts drafts, got 'none'"):
+    with pytest.raises(InvalidInput, match="for a file that counts drafts, got 'none'"):
         read_sweep(varied, draft_length=None)
     assert points(read_sweep(varied, draft_length=3)) == [(4, 3, 90.0, 2.5)]
 
@@ -419,7 +419,7 @@ def test_one_model_and_one_draft(tmp_path: Path) -> None:
         read_sweeps([path, other])
     with pytest.raises(
         InvalidInput,
-        match="model: expected one of no name, because the files contain none; got 'm'",
+        match="model: the files name no model; got 'm'",
     ):
         read_sweep(write(tmp_path / "nameless.json", vllm(8, 9.0, 3, model_id=None)), model="m")
 

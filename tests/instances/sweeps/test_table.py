@@ -146,11 +146,11 @@ def test_columns_that_nothing_reads_are_left_out(tmp_path: Path) -> None:
         ),
         (
             PLAIN.replace("h,o", "h,context,o"),
-            "line 1: expected columns among concurrency, draft_length, output",
+            "line 1: expected each column to be one of concurrency, draft_length, output",
         ),
         (
             PLAIN.replace("h,o", "h,workload\x1b,o"),
-            r"got 'workload\x1b'; rename it to workload if that is meant",
+            r"got 'workload\x1b'; rename this column to workload",
         ),
         (PLAIN.splitlines()[0], "expected at least one run with throughput"),
         (FULL + "code,,,none,,4,80\n", "context_tokens: specify it in all rows or in none"),

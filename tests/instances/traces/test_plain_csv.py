@@ -49,7 +49,7 @@ def test_dates(tmp_path: Path) -> None:
     [
         (
             {"columns": {"arrives": "when"}},
-            "columns: expected keys among arrival, input, output, got 'arrives'",
+            "columns: expected each key to be one of arrival, input, output, got 'arrives'",
         ),
         (
             {"columns": {"arrival": " "}},
@@ -58,7 +58,7 @@ def test_dates(tmp_path: Path) -> None:
         ({"columns": {"arrival": 1}}, "columns: expected the name of a column for arrival, got 1"),
         (
             {"columns": {**NAMED, "input": "answer"}},
-            "columns: expected 3 different columns, got when, answer, ans",
+            "columns: expected 3 distinct columns, got when, answer, ans",
         ),
         (
             {"columns": {**NAMED, "input": "prompts"}},

@@ -155,7 +155,7 @@ def test_problems_are_solved() -> None:
             "serving-latency",
             "mixed",
             {},
-            "family: expected one of paper-1 for serving-latency, got 'mixed'",
+            "family: expected paper-1 for serving-latency, got 'mixed'",
         ),
         (
             "verification-batch",

@@ -132,7 +132,7 @@ def test_stretches_by_hand() -> None:
 @pytest.mark.parametrize(
     ("problem", "planned", "message"),
     [
-        ({}, plan(), "phases: expected at least one, got none"),
+        ({}, plan(), "phases: expected at least one phase, got none"),
         ({}, plan(phase(2, [0, 1])), "phases[0].first_step: expected 1, got 2"),
         (
             {},

@@ -179,8 +179,8 @@ def test_verification_by_length() -> None:
         (
             {"distribution_code": "support"},
             (
-                "states[0].distribution_bits: expected 2 entries because the distribution"
-                ' code is "support", got none'
+                "states[0].distribution_bits: expected 2 entries, got none; they are"
+                ' required for the distribution code "support"'
             ),
         ),
         (
@@ -190,20 +190,20 @@ def test_verification_by_length() -> None:
         (
             {"draft_lengths": [0, 2], "verify_seconds": 0.0},
             (
-                "verify_seconds: expected a number > 0, because an iteration without drafts would"
-                " otherwise take no time in states[0], got 0.0"
+                "verify_seconds: expected a number > 0, got 0.0; an iteration without drafts"
+                " would take no time in states[0]"
             ),
         ),
         (
             {"draft_lengths": [0, 2], "verify_seconds": [0.0, 1.0, 1.0]},
             (
-                "verify_seconds: expected a number > 0, because an iteration without drafts would"
-                " otherwise take no time in states[0], got 0.0"
+                "verify_seconds: expected a number > 0, got 0.0; an iteration without drafts"
+                " would take no time in states[0]"
             ),
         ),
         (
             {"verify_seconds": [1.0] * 4},
-            "verify_seconds: expected one number, or 5 for drafts of 0 to 4 tokens, got 4",
+            "verify_seconds: expected one number, or 5 numbers for drafts of 0 to 4 tokens, got 4",
         ),
         ({"verify_seconds": []}, "verify_seconds: expected at least one number, got none"),
         (

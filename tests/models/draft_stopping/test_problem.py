@@ -159,7 +159,7 @@ def test_what_is_no_plan(start: int, rows: list[list[int]], said: str) -> None:
         ),
         (
             {"round_seconds": [0.1] * 8},
-            "round_seconds: expected one number, or 9 for drafts of 0 to 8 tokens, got 8",
+            "round_seconds: expected one number, or 9 numbers for drafts of 0 to 8 tokens, got 8",
         ),
         ({"round_seconds": [0.1, 0.0]}, "round_seconds[1]: expected a number > 0, got 0.0"),
         (

@@ -95,12 +95,15 @@ VIOLATED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"budget_tokens": 2},
         {},
-        "schedule[1]: the draft tokens sum to 3, but the budget is 2 (and 1 more like it)",
+        "schedule[1]: the draft tokens sum to 3, but the budget is 2 (and 1 more of the same kind)",
     ),
     (
         {"max_draft_tokens": [2, 0, 1]},
         {},
-        "schedule[1]: client 2 has 2 draft tokens, but at most 1 are allowed (and 1 more like it)",
+        (
+            "schedule[1]: client 2 has 2 draft tokens, but at most 1 are allowed"
+            " (and 1 more of the same kind)"
+        ),
     ),
     (
         {},
@@ -115,7 +118,10 @@ VIOLATED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"min_goodput": [1.0, 1.1, 2.0]},
         {},
-        "min_goodput[1]: the schedule gives 1, but the minimum is 1.1 (and 1 more like it)",
+        (
+            "min_goodput[1]: the schedule gives 1, but the minimum is 1.1"
+            " (and 1 more of the same kind)"
+        ),
     ),
     (
         {},
@@ -203,8 +209,8 @@ def test_schedules_built_from_arrays_are_checked() -> None:
         ({"tokens": [1, 1]}, unfit),
         (
             {"full": [False, True]},
-            "schedule[0].draft_tokens: missing; required because the first entry cannot consist of"
-            " changes",
+            "schedule[0].draft_tokens: missing; required because the first entry has no previous"
+            " entry to change",
         ),
         (
             {"full": [True, True]},
@@ -252,7 +258,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         SECOND | {"network_seconds": [0.0] * 3, "verify_overhead_seconds": 0.0},
-        "verify_overhead_seconds: expected a number > 0 because all network_seconds are 0",
+        "verify_overhead_seconds: expected a number > 0 when all network_seconds are 0, got 0",
     ),
 ]
 

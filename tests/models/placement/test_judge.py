@@ -116,7 +116,7 @@ def test_every_draft_group_has_its_own_clients() -> None:
     assert problem.violations(plan(2, 2)) == []
     for wrong in (1, 3):
         assert problem.violations(plan(2, wrong)) == [
-            f"draft_groups[1].per_unit: expected 2 (2 clients share 1 units), got {wrong}"
+            f"draft_groups[1].per_unit: expected 2, got {wrong}; 2 clients share 1 unit"
         ]
     for short in (1, 2):
         one = plan(short, 2)
@@ -140,7 +140,7 @@ def test_what_an_objective_needs(objective: str, where: str) -> None:
     """
     least = 0.0 if objective == "capacity" else 1.0
     with pytest.raises(
-        InvalidInput, match=rf"^{where}: expected > 0 when objective is '{objective}'"
+        InvalidInput, match=rf"^{where}: expected a number > 0 when objective is '{objective}'"
     ):
         problem_of(
             objective,

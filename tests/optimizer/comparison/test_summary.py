@@ -268,7 +268,7 @@ def test_an_interruption_before_the_first_record(
         ("draft-allocation/uniform --method exact", "--method: expected one or more of"),
         (
             "draft-allocation/uniform --method greedy:size=1",
-            "--method greedy: no option 'size'",
+            "--method greedy: unknown option 'size'",
         ),
         ("draft-allocation/uniform --instances 0", "instances: expected an integer >= 1"),
         ("draft-allocation/uniform --shard 3", "shard: expected"),

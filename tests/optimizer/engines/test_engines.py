@@ -169,7 +169,7 @@ def test_sglang_flags_say_the_same() -> None:
         in notes[0]
     )
     assert (
-        "captured CUDA graph size; capture the last size of every range but the last (4, 8)"
+        "captured CUDA graph size; capture the last size of every range except the last (4, 8)"
         in notes[-1]
     )
 
@@ -198,7 +198,7 @@ def test_tensorrt_keys_change_their_meaning_with_the_version(version: str, keys:
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        (None, "lower bounds of the batch size before 1.3.0rc8 and upper bounds since"),
+        (None, "lower bounds on the batch size in versions before 1.3.0rc8 and upper bounds"),
         ("latest", "got 'latest'"),
         ("1.1.0", "expected 1.2 or later"),
     ],
@@ -219,7 +219,7 @@ def test_llama_cpp_takes_the_best_single_length() -> None:
     notes = " ".join(ENGINES["llama.cpp"].written(MIXED, None)[1])
     assert (
         "1 reaches 1.236x the throughput without speculation on average, and one length per batch"
-        " size 1.409x, a loss of 12.3 %" in notes
+        " size would reach 1.409x, so the loss is 12.3 %" in notes
     )
     assert "slower than no speculation at 1 of 3 batch sizes, from 16 to 16" in notes
     with pytest.raises(InvalidInput, match="expected speed-ups from which to choose"):

@@ -50,7 +50,7 @@ REFUSED = {
     "import": (
         "kind: expected one of serving-latency, continuous-serving, verification-batch, got 'toy'"
     ),
-    "library": "problems: expected at least one, got none",
+    "library": "problems: expected at least one problem, got none",
 }
 
 

@@ -227,7 +227,7 @@ def test_what_does_not_fit_is_named_and_the_rest_measured() -> None:
     assert len(found.rows) == 7
     (line,) = found.skipped
     assert line.startswith(
-        "tiny, with a comma, batch 50, 40 new on 80 cached: the pass needs about"
+        "tiny, with a comma, batch 50, new tokens 40, cached tokens 80: the pass needs about"
     )
 
 
@@ -241,7 +241,7 @@ def test_weights_that_do_not_fit() -> None:
     assert [name for name, _ in timer.loaded] == [TINY.name]
     assert len(found.rows) == 8
     assert found.skipped == (
-        "large: the weights do not fit, 0.0257 GB in float32; 0.004 GB are free",
+        "large: the weights do not fit: 0.0257 GB in float32; 0.004 GB are free",
     )
 
 
@@ -270,7 +270,9 @@ def test_learned_positions_end() -> None:
     settings = Settings(batch=(1,), new_tokens=(4,), cached_tokens=(16, 17), repeats=1, warm_up=1)
     found = measure_with(FakeTimer(), [parse_model_config(OPT)], settings)
     assert [row["cached_tokens"] for row in found.rows] == [16]
-    assert found.skipped == ("model, batch 1, 4 new on 17 cached: the model has only 20 positions",)
+    assert found.skipped == (
+        "model, batch 1, new tokens 4, cached tokens 17: the model has only 20 positions",
+    )
 
 
 # ---------------------------------------------------------------------------- the command

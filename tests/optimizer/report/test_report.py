@@ -418,7 +418,11 @@ def test_the_gap_is_the_results(objective: str, sense: str) -> None:
     percentage = percent(gap)
     assert percentage == {"fair": "0.55 %", "cost": "25.00 %"}[objective]
     for known, words, measure in (
-        (problem, f"every plan has {sense}", ", by the weighted geometric mean of the rates"),
+        (
+            problem,
+            f"every plan has an objective of {sense}",
+            ", by the weighted geometric mean of the rates",
+        ),
         (None, "the bound on every plan is", ""),
     ):
         page = result_page(claimed, known, ())

@@ -105,7 +105,7 @@ def test_plans_that_come_or_go_are_seen() -> None:
     def forgetful(asked: Problem) -> object:
         return solve(asked) if asked == problem else None
 
-    with pytest.raises(NotConformant, match=r"finds .*, but after the change no plan"):
+    with pytest.raises(NotConformant, match=r"finds .*, but no plan after the change"):
         relation("verification-batch", "more memory").check(forgetful, problem)  # type: ignore[arg-type]
 
 

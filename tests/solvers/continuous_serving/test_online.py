@@ -229,7 +229,7 @@ def test_refusals() -> None:
         (lambda: scheduler.complete(), "complete: no step is running"),
         (
             lambda: ServingScheduler(deployment(mechanism="sequential"), "pipelined"),
-            "mechanism: expected one of sequential",
+            "mechanism: expected sequential",
         ),
         (lambda: play(deployment(), "magic"), "policy: expected one of online"),
     ):

@@ -193,7 +193,7 @@ def test_common_channel() -> None:
         ),
         (
             {"policy": AdaptiveHeuristic(resolution=7)},
-            r"policy.resolution: expected one of 100, got 7",
+            r"policy.resolution: expected 100, got 7",
         ),
     ],
 )

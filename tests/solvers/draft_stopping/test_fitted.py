@@ -157,7 +157,7 @@ def test_rounds_have_seconds_by_their_drafts(
         20.0
     )  # drafts cost more than they bring
     for text, said in (
-        ("0.1,0.2", "expected one number, or 4"),
+        ("0.1,0.2", "expected one number, or 4 numbers"),
         ("0.1,fast", "--round-seconds: expected numbers separated by commas"),
     ):
         assert run([*given, text]) == 2

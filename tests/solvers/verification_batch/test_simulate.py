@@ -324,5 +324,5 @@ def test_arguments_are_checked() -> None:
         capacity(WORKLOAD, seeds=[])
     with pytest.raises(InvalidInput, match="class_shares: expected a sum of 1"):
         mixed_classes(class_shares=(0.5, 0.1, 0.1, 0.1))
-    with pytest.raises(InvalidInput, match="batch_memory_bytes: expected room"):
+    with pytest.raises(InvalidInput, match="batch_memory_bytes: expected at least"):
         dataclasses.replace(WORKLOAD, batch_memory_bytes=1.0)

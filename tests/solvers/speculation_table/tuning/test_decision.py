@@ -361,7 +361,7 @@ def test_memory_bounds_the_choice() -> None:
     assert found.speedup(32) == pytest.approx(1.5 * 30 / 32, rel=0.02)
     assert _decide(sweep, room=(64, 0)).schedule.ranges == ((1, 64, None),)
     assert _decide(sweep, room=(64, 2)).schedule.ranges == ((1, 64, None),)  # most then wait
-    with pytest.raises(InvalidInput, match="memory: expected room for 1 requests"):
+    with pytest.raises(InvalidInput, match="memory: expected enough for 1 requests"):
         _decide(sweep, room=(0, 0))
 
 
