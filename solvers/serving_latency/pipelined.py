@@ -226,7 +226,7 @@ class PipelinedSearch:
             elif coarse:
                 self.left.append(part)
                 self.open.remove(part)
-            elif self._enumerate(part, patience):
+            elif not slow and self._enumerate(part, patience):
                 self._drop(part)
             else:
                 part.work += patience
@@ -614,8 +614,8 @@ class PipelinedSearch:
                     taken, ended = self._try_orders(part, path, nodes)
                     ordering += ENTRIES_PER_NODE * taken
                     complete &= ended
-            if self.best < before:  # fewer plans are left than it seemed
-                patience = search.work + ordering + allowance
+            if self.best < before:  # fewer plans are left than it seemed, and a restart loses work
+                patience = 2.0 * (search.work + ordering) + allowance
             self._report()
             if not search.done:
                 search.sharpen(self.cut)
