@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
@@ -71,12 +72,14 @@ def offer_first_plan(
     instead. Plans that miss a minimum rate are not recorded.
     """
     is_free = problem.min_goodput is None
+    plans: Iterable[FairGoodputPlan]
     if is_free or region is None:
         allocations = plain_allocations(problem)
         allocations.sort(key=lambda drafts: -problem.log_common_rate(rates_of(problem, drafts)))
         plans = (constant(problem, drafts) for drafts in allocations)
     else:
-        plans = iter([plan_of(problem, region.least)])
-    fit = next((plan for plan in plans if is_free or not problem.violations(plan)), None)
-    if fit is not None:
-        budget.offer(fit)
+        plans = [plan_of(problem, region.least)]
+    for plan in plans:
+        if is_free or not problem.violations(plan):
+            budget.offer(plan)
+            return
