@@ -362,10 +362,10 @@ class Prices:
         return found
 
     def charges(self, sort: Sort) -> Floats:
-        """Return how much each entry of `sort` charges for a task, with shape (positions of runs,
-        lengths, task types, entries).
+        """Return the amount that each entry of `sort` charges for a task, as an array of shape
+        (run positions, lengths, task types, entries).
 
-        A task type is an end of a group, combined with a knot or a first step.
+        Each task type combines the end of a group with either a knot or a first step.
         """
         done = np.where(
             sort.drafts, self.draft.T[sort.lengths, :, None], self.verify.T[sort.lengths, :, None]

@@ -189,7 +189,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: specopt.simulate(allocation(), 3),
-        "simulate: draft-allocation has no simulator; kinds with one:",
+        "simulate: draft-allocation has no simulator; these kinds have one:",
     ),
     (lambda: specopt.compare_policies(3, 4), "policies: expected a list, got 3"),
     (lambda: specopt.sensitivity(3), "problem: expected a specopt problem, got 3"),

@@ -83,8 +83,8 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
         key = (name, frozenset(labels.items()))
         if key in seen:
             raise InvalidInput(
-                f"{where}, line {number}: expected one scrape, got {PREFIX}{name} twice with the"
-                " same labels; write an earlier scrape to a separate file"
+                f"{where}, line {number}: {PREFIX}{name} appears twice with the same labels; write"
+                " each scrape to a separate file"
             )
         seen.add(key)
         value = _value(match["value"], where, number)

@@ -261,7 +261,7 @@ class Config(Section):
                 if is_marked and value not in (None, False, [], {}, ""):
                     raise InvalidInput(
                         f"{printable(str(key))}: specopt does not count {mark['what']} for"
-                        f" {self.model_type}, got {describe(value)}; {BY_HAND}"
+                        f" {self.model_type} (the value is {describe(value)}); {BY_HAND}"
                     )
         for name, formula in expected.items():
             found = self.get(name)

@@ -114,7 +114,7 @@ class Verifier:
 
     @property
     def watts(self) -> tuple[float, float]:
-        """A tuple of a unit's power when it is idle and when it is busy, in watts."""
+        """The power of a unit in watts, as a tuple (idle, busy)."""
         return self.idle_watts, self.idle_watts if self.busy_watts is None else self.busy_watts
 
 

@@ -119,7 +119,7 @@ def _formulation_of(problem: Problem) -> Formulation:
     found = kind_of(problem).formulation
     if found is None:
         raise Unsupported(
-            f"formulation: {problem.kind} has no formulation; kinds with one:"
+            f"formulation: {problem.kind} has no formulation; these kinds have one:"
             f" {names_with('formulation')}"
         )
     return found

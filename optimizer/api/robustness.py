@@ -197,7 +197,7 @@ def _check(
     kind = kind_of(problem)
     if kind.uncertainty is None:
         raise Unsupported(
-            f"{kind.name} has no acceptance rate or output length to vary; kinds with one:"
+            f"{kind.name} has no acceptance rate or output length to vary; these kinds have one:"
             f" {names_with('uncertainty')}"
         )
     if acceptance is not None:

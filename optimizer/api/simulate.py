@@ -123,8 +123,8 @@ def simulator_of(world: object) -> tuple[str, Simulator]:
             return kind.name, simulator
     able = ", ".join(f"{kind} ({one.world.__name__})" for kind, one in SIMULATORS.items())
     raise Unsupported(
-        f"simulate: {getattr(world, 'kind', type(world).__name__)} has no simulator; kinds with"
-        f" one: {able}"
+        f"simulate: {getattr(world, 'kind', type(world).__name__)} has no simulator; these"
+        f" kinds have one: {able}"
     )
 
 

@@ -130,7 +130,7 @@ def serving(
         except ServerFailed as error:
             log.seek(0)
             said = log.read().decode(errors="replace").strip().splitlines()[-1:]
-            last = f"; its last line: {said[0][:300]}" if said else ""
+            last = f"; it last printed: {said[0][:300]}" if said else ""
             raise ServerFailed(f"{name}: {error}{last}") from None
         finally:
             _end(server)

@@ -97,7 +97,7 @@ class External:
                 last = (done.stderr or done.stdout).strip().rpartition("\n")[2][:300]
                 raise ServerFailed(
                     f"at concurrency {concurrency}: {self.program} ended with status"
-                    f" {done.returncode}, its last line: {last or 'none'}"
+                    f" {done.returncode}; it last printed: {last or 'nothing'}"
                 )
             measured = read_sweeps([f"{result}@{name_of(length)}"]).measurements
             if not measured:

@@ -315,7 +315,7 @@ class GoodputScheduler(Online):
         client = key_of("client", client)
         if client in self._clients:
             raise InvalidInput(
-                f"client: {describe(client)} is already a client; choose another name"
+                f"client: the client {describe(client)} already exists; choose another name"
             )
         weight = positive("weight", weight)
         cap, estimate = MAX_TOKENS, None

@@ -359,7 +359,7 @@ def test_nobody_can_be_served(simple: str, cli: CommandLine) -> None:
         ),
         ("--tpot 50 --price 1,2,3", "--price: expected VERIFIER[,POOL]"),
         ("--tpot 50 --price nan", "--price: expected VERIFIER[,POOL]"),
-        ("--tpot 50 --price 0", "verifiers[0].price_per_second: expected > 0"),
+        ("--tpot 50 --price 0", "verifiers[0].price_per_second: expected a number > 0"),
         ("--tpot 50 --power 100", "--power: expected IDLE,BUSY[,DEVICE]"),
         ("--tpot 50 --power 300,100", "busy_watts: expected at least idle_watts"),
         ("--price 1", "--price: expected --tpot MS as well"),

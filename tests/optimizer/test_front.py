@@ -47,7 +47,7 @@ def test_a_name_in_a_list_is_of_all_parts() -> None:
     [
         ("bandwith_hz", [1.0], "bandwith_hz: unknown field"),
         ("bandwidth_hz", [1e7, -1.0], "bandwidth_hz: expected"),
-        ("bandwidth_hz", [], "values: expected one or more"),
+        ("bandwidth_hz", [], "values: expected at least one value"),
         ("draft.nobody.x", [1], "no field or index 'nobody' at this path"),
         ("bandwidth_hz.x", [1], "'x' follows a value that has no fields"),
     ],

@@ -134,7 +134,7 @@ def test_two_scrapes_in_one_file_are_refused(tmp_path: Path) -> None:
     """
     both = scrape(500, 1500, [400, 300, 200]) + "\n" + scrape(1500, 4500, [1300, 900, 350])
     with pytest.raises(
-        InvalidInput, match=r"line 13: expected one scrape, got .*drafts twice with the same labels"
+        InvalidInput, match=r"line 13: .*drafts.* appears twice with the same labels"
     ):
         by_position(written(tmp_path, both))
 

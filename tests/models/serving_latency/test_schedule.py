@@ -91,5 +91,5 @@ def test_what_is_refused() -> None:
         with pytest.raises(InvalidInput, match=f"^step: expected 1 to 3, got {step}$"):
             step_schedule(problem, plan, step)
     tight, _ = example(draft_memory_bytes=1.0)
-    with pytest.raises(InvalidInput, match=r"^plan: batches\[0\]: needs"):
+    with pytest.raises(InvalidInput, match=r"^plan: batches\[0\]: the batch needs"):
         step_schedule(tight, plan, 1)

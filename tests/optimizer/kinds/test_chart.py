@@ -18,7 +18,10 @@ def test_charts_say_what_they_leave_out() -> None:
     """Tests that a chart has at most its marks, and that its note counts the rows where there are
     more.
     """
-    for clients, left_out in ((12, ""), (MAX_MARKS + 1, " The first 1,500 of 1,501.")):
+    for clients, left_out in (
+        (12, ""),
+        (MAX_MARKS + 1, " Only the first 1,500 of 1,501 are shown."),
+    ):
         problem = generate("draft-allocation/uniform", clients=clients)
         assert isinstance(problem, DraftAllocationProblem)
         plan = DraftAllocationPlan(draft_tokens=np.zeros(problem.clients, np.int64))

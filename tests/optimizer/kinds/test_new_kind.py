@@ -44,8 +44,8 @@ json.dump(outcomes, sys.stdout)
 REFUSED = {
     "simulate": "toy has no simulator",
     "robustness": (
-        "toy has no acceptance rate or output length to vary; kinds with one: serving-latency,"
-        " continuous-serving"
+        "toy has no acceptance rate or output length to vary; these kinds have one:"
+        " serving-latency, continuous-serving"
     ),
     "import": (
         "kind: expected one of serving-latency, continuous-serving, verification-batch, got 'toy'"

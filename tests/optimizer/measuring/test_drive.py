@@ -85,7 +85,7 @@ def test_an_engine_is_measured_until_nothing_is_to_be_gained(
     ("fault", "more", "words"),
     [
         ("refuses", {}, "at concurrency 1: .*500 Internal Server Error: .*out of memory"),
-        ("dies", {}, "at concurrency 1: .*; its last line: segmentation fault"),
+        ("dies", {}, "at concurrency 1: .*; it last printed: segmentation fault"),
         ("hangs", {"patience": 1.0}, "no answer within 1 s"),
         ("silent", {"start_seconds": 0.5}, "no answer at .* within 0.5 s of its start"),
     ],

@@ -521,8 +521,8 @@ def test_other_load_generators_are_called(
     assert lines[0]["output_tokens_count"] == 32
     Path("validate.json").unlink()
     for word, said in (
-        ("--fail", "1, its last line: no tokenizer of that name"),
-        ("--nothing", "0, its last line: none"),
+        ("--fail", "1; it last printed: no tokenizer of that name"),
+        ("--nothing", "0; it last printed: nothing"),
     ):
         assert (
             f"at concurrency 4: {name} ended with status {said}"

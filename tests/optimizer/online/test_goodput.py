@@ -371,7 +371,7 @@ def test_fewer_drafts_than_allowed() -> None:
     [
         ({"clients": -1}, "clients: expected an integer >= 0"),
         ({"clients": True}, "clients: expected an integer"),
-        ({"clients": ["a", "a"]}, "client: 'a' is already a client"),
+        ({"clients": ["a", "a"]}, "client: the client 'a' already exists"),
         ({"clients": [1.5]}, "client: expected a string or an integer"),
         ({"budget_tokens": 2.5}, "budget_tokens: expected an integer"),
         ({"policy": "best"}, "policy: expected one of robust, gradient"),

@@ -59,5 +59,5 @@ def test_bad_plans_are_refused() -> None:
     """Tests that no plan at all and a plan of another prompt are refused."""
     with pytest.raises(InvalidInput, match="plans"):
         chunk_timeline(PROBLEM, {})
-    with pytest.raises(InvalidInput, match="sum to 350"):
+    with pytest.raises(InvalidInput, match="the sum is 350"):
         chunk_timeline(PROBLEM, {"short": plan(350)})
