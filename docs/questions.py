@@ -51,7 +51,7 @@ QUESTIONS = (
     (
         "How do I configure TensorRT-LLM?",
         f"tune {QWEN} --engine tensorrt-llm --engine-version 1.3.0rc8",
-        ("Note: for 1.3", "Configuration"),
+        ("Note: in version", "Configuration"),
     ),
     (
         "How do I configure llama.cpp, which accepts only one length?",
@@ -83,11 +83,11 @@ QUESTIONS = (
         f"tune {LATENCY} --max-batch 64 --weights {DATA}/weights.json",
         ("batch size",),
     ),
-    ("Which drafter is best?", f"tune {DRAFTERS}", ("Drafter", "Options", "Configuration")),
+    ("Which drafter is best?", f"tune {DRAFTERS}", ("Drafter", "Options:", "Configuration")),
     (
         "Which drafter is best for code?",
         f"tune {DRAFTERS} --workload code",
-        ("Drafter", "batch size", "Options"),
+        ("Drafter", "batch size", "Options:"),
     ),
     (
         "Which drafter is best if nine tenths of my tokens are chat and the rest are code?",
@@ -112,12 +112,12 @@ QUESTIONS = (
     (
         "Are chains or trees better, and which of two draft heads?",
         f"tune {BUNDLE} --engine sglang",
-        ("Drafter", "Options"),
+        ("Drafter", "Options:"),
     ),
     (
         "Is the engine's own adaptive mode better than a fixed length?",
         f"tune {LATENCY}",
-        ("Options",),
+        ("Options:",),
     ),
     (
         "How many requests fit in memory in addition to the drafter?",

@@ -169,7 +169,7 @@ def _headline(known: Deployment, problem: PlacementProblem, ranked: list[Figure]
         for one in (first, rivals[0])
     )
     measure = "acceptance and " if unsure else ""
-    return f"The difference is within the uncertainty; measure {measure}passes {passes}. {line}"
+    return f"Too close to call; measure {measure}passes {passes}. {line}"
 
 
 def _best_plan(

@@ -163,10 +163,7 @@ def test_bands_that_overlap_are_too_close_to_call(tmp_path: Path, cli: CommandLi
     """
     data = planned(cli, f"{staircase(tmp_path, 0.3)} --link 100,20 --time-limit 10")
     line = data["advice"]["lines"][0]
-    assert line.startswith(
-        "The difference is within the uncertainty; measure acceptance and passes of 1 sequences"
-        " with 1"
-    )
+    assert line.startswith("Too close to call; measure acceptance and passes of 1 sequences with 1")
     (none,) = (one for one in data["advice"]["places"] if one["place"] == "none")
     assert none["band"][0] <= 1.0 / STAIRS[1] / 1.2 and none["band"][1] >= 1.0 / STAIRS[1] * 1.2
 
