@@ -20,7 +20,7 @@ from specopt.solvers.kernels.compiling import meter, metered
 T = TypeVar("T")
 
 SPARE = 0.2
-"""Fraction of the remaining time that is reserved for a kernel to return after it is told to stop.
+"""Fraction of the remaining time that is reserved for a kernel to return after a request to stop.
 """
 
 
@@ -97,7 +97,7 @@ class Clock:
         arguments
             Positional arguments for the kernel, except the additional argument.
         partial
-            Whether a call that is stopped early returns a useful result. If so, the kernel is told
+            Whether a call that is stopped early returns a useful result. If so, the kernel is asked
             to stop shortly before the time limit.
 
         Raises

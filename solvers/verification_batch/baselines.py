@@ -1,6 +1,6 @@
 """Baselines for `verification-batch` problems, which add requests in a fixed order to the batch.
 
-They stop at the first request that does not fit, unless they are told to skip it.
+They stop at the first request that does not fit, unless their options let them skip it.
 """
 
 from __future__ import annotations
