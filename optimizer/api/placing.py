@@ -165,7 +165,7 @@ def _headline(known: Deployment, problem: PlacementProblem, ranked: list[Figure]
         return line
     unsure = known.acceptance is None or known.acceptance.has_limits
     passes = ", ".join(
-        f"of {one.batch:.3g} sequences with {one.draft_tokens + 1} new tokens"
+        f"of {math.ceil(one.batch):,} sequences with {one.draft_tokens + 1} new tokens"
         for one in (first, rivals[0])
     )
     measure = "acceptance and " if unsure else ""
