@@ -34,16 +34,16 @@ def read_bytes(path: StrPath, cap: int = MAX_BYTES) -> bytes:
     return content
 
 
-def read_text(path: StrPath) -> str:
+def read_text(path: StrPath, cap: int = MAX_BYTES) -> str:
     """Read a UTF-8 file and return it as a string. A byte order mark at the start is removed.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is too large, or is not encoded in UTF-8.
+        If the file cannot be read, is larger than `cap` bytes, or is not encoded in UTF-8.
     """
     try:
-        return read_bytes(path).decode("utf-8-sig")
+        return read_bytes(path, cap).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path}: expected text in UTF-8: {error}") from None
 

@@ -119,8 +119,8 @@ class Section:
         Without a default, the field is required. If the field is present but null, `null` replaces
         the default, unless `null` is None.
         """
-        if name in self.data:
-            default = null or default
+        if null and self.data.get(name, null) is None:
+            return null
         value = self.get(name, default)
         if value is None:
             raise InvalidInput(f"{self.path(name)}: required field is missing")
@@ -201,7 +201,7 @@ class Config(Section):
         self.whole = Section(data)
         self.notes = dict[str, None]()
         path = next(filter(self.whole.given, TABLE["inside"]["fields"]), "")
-        super().__init__(self.whole.get(path, data), path)
+        super().__init__(self.whole.get(path) if path else data, path)
         if path not in ("", "transformer_layer_config"):
             self.note(
                 f"only {path} is counted, without the modules around it (image encoders and their"

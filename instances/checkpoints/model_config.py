@@ -48,6 +48,12 @@ DTYPES: dict[str, int] = TABLE["bytes"]
 """Number of bytes per value of the data types that a caller may specify."""
 
 
+MAX_BYTES = 4 * 2**20
+"""Maximum size of a config, in bytes. Larger files are rejected, because they may be weights."""
+
+QUANTISED = "quantization_config|compression_config"
+"""Alternative names of the field that describes the quantisation."""
+
 BESIDE = "hf_quant_config.json"
 """Name of ModelOpt's file next to `config.json`, which describes the quantisation."""
 
@@ -157,32 +163,30 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
     """
     file = Path(path)
     if file.is_dir():
-        file = file / "config.json"
+        file /= "config.json"
     is_plain = file.name == "config.json"
     name = file.name.removesuffix(".json").removesuffix(".config")
     name = file.absolute().parent.name if is_plain else name
     size = None if dtype is None else DTYPES[one_of("dtype", dtype, DTYPES)]
     data = _document(file)
     beside = file.with_name(BESIDE)
+    more = _document(beside) if is_plain and beside.exists() else None
     try:
-        own = None
-        if is_plain and size is None and beside.exists():
-            quantised = Section(_document(beside), BESIDE).get("quantization")
-            own = Section(quantised, f"{BESIDE}: quantization")
-            own.data = {"quant_method": "modelopt", **own.data}
-        return parse_model_config(data, name=printable(name), value_bytes=size, beside=own)
+        return parse_model_config(data, name=printable(name), value_bytes=size, beside=more)
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from None
 
 
 def _document(file: Path) -> object:
-    """Return the JSON document in a file, or the list of documents if there are several."""
-    documents = json_documents(file)
-    return documents[0] if len(documents) == 1 else documents
+    """Return the JSON document in a file."""
+    documents = json_documents(file, MAX_BYTES)
+    if len(documents) != 1:
+        raise InvalidInput(f"{file}: expected one JSON document, got {len(documents)}")
+    return documents[0]
 
 
 def parse_model_config(
-    data: object, *, name: str = "", value_bytes: int | None = None, beside: Section | None = None
+    data: object, *, name: str = "", value_bytes: int | None = None, beside: object = None
 ) -> ModelConfig:
     """Count the parameters of a model whose config is given as JSON-like data, and build the cost
     models.
@@ -197,9 +201,9 @@ def parse_model_config(
         Number of bytes per weight and per cached value. None means 2, or the sizes that follow
         from the config's quantisation.
     beside
-        Quantisation according to ModelOpt's file next to the config. It is used if the config does
-        not specify a quantisation; otherwise, a note reports if the sizes differ. None if
-        there is no such file or if `value_bytes` is given.
+        JSON data of ModelOpt's file next to the config, `hf_quant_config.json`; None if there is no
+        such file. Its quantisation is used if the config does not specify one. Otherwise, a note
+        reports if the sizes differ. It is ignored if `value_bytes` is given.
 
     Raises
     ------
@@ -212,23 +216,27 @@ def parse_model_config(
     dtype = str(config.get("dtype|torch_dtype", ""))
     if not re.fullmatch(r"((torch\.)?[a-z]\w{0,40})?", dtype, re.ASCII):
         raise InvalidInput(f"torch_dtype: expected the name of a data type, got {describe(dtype)}")
-    storage = Storage(value_bytes=value_bytes or 2, kv_value_bytes=value_bytes or 2)
+    storage = other = Storage(value_bytes=value_bytes or 2, kv_value_bytes=value_bytes or 2)
     try:
         if value_bytes is None:
-            quantised = config.get("quantization_config|compression_config") or {}
-            storage = read_storage(config, Section(quantised, "quantization_config"))
-        other = read_storage(config, beside) if beside else storage
+            quantised = config.get(QUANTISED) or config.whole.get(QUANTISED) or {}
+            storage = other = read_storage(config, Section(quantised, "quantization_config"))
+            if beside is not None:
+                own = Section(beside, BESIDE).inside("quantization")
+                own.data = {"quant_method": "modelopt", **own.data}
+                other = read_storage(config, own)
     except InvalidInput as error:
         raise InvalidInput(f"{error}; count bytes of a fixed size with --dtype instead") from None
-    if storage.method is None:
+    if other is not storage and storage.method is None:
         storage = other
+        config.note(f"{BESIDE}: weights and cache are counted as this file specifies")
     kind = head_kind(config)
     classes = config.type["architecture"]
     if not classes:
         part = _built(config, storage)
     else:
         path = config.path("architectures")
-        known = [*classes, *(HEADS[kind]["classes"] if kind else ())]
+        known = [*classes, *(name for head in HEADS.values() for name in head["classes"] if kind)]
         for item in sequence(path, config.data.get("architectures") or []):
             one_of(path, item, known)
         if config.given("auto_map"):
@@ -242,15 +250,13 @@ def parse_model_config(
         name=given if is_repository else name or "model",
         model_type=config.model_type,
         heads=read_prediction_head(config, part) if is_decoder else (),
-        vision_parameters=_vision_parameters(config),
+        vision_parameters=_vision_parameters(config) if is_decoder else None,
         dtype=dtype.removeprefix("torch.") or None,
         notes=(),
     )
     if is_decoder:
         _add_notes(config, found)
-    if beside and storage is other:
-        config.note(f"{BESIDE}: weights and cache are counted as this file specifies")
-    elif beside:
+    if other is not storage:
         theirs = replace(part, storage=other)
         is_close = isclose(
             theirs.weight_bytes, part.weight_bytes, rel_tol=1e-3
@@ -356,14 +362,13 @@ def _add_notes(config: Config, found: ModelConfig) -> None:
         and window is not None
     ):
         config.note(
-            f"sliding_window: {describe(window)}; not used by {config.model_type}, so that every"
-            " cache grows with the context"
+            f"sliding_window: {describe(window)}; not used by {config.model_type}, so every cache"
+            " grows with the context"
         )
     if found.projected:
         config.note(
             f"word_embed_proj_dim: the embeddings have {found.layout['embedding']} dimensions, not"
-            f" {found.exact.hidden}; the parameters include the two projections, but no cost model"
-            " does"
+            f" {found.exact.hidden}; no cost model includes the two projections"
         )
     if found.dense is None:
         experts = "routed experts" if found.routed_expert_parameters else ""

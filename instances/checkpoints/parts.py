@@ -299,7 +299,7 @@ def read_prediction_head(config: Config, target: Part) -> tuple[Part, ...]:
     share the matrix and the norms.
     """
     kind = config.type
-    count = config.size(kind["drafts"], 0, 0, MAX_LAYERS)
+    count = config.size(kind["drafts"], 0, 0, MAX_LAYERS) if kind["drafts"] else 0
     if not count or config.given("dspark_block_size"):
         for other in filter(config.get, TABLE["marks"]["predicting"]["fields"]):
             config.note(
@@ -341,10 +341,11 @@ def read_prediction_head(config: Config, target: Part) -> tuple[Part, ...]:
 
 def head_kind(config: Config) -> str | None:
     """Return the kind of draft head that a config describes, or None if it describes a decoder."""
-    names = sequence("architectures", config.whole.get("architectures") or [])
-    for kind, head in HEADS.items():
-        if any(name in head["classes"] for name in names):
-            return kind
+    names = config.whole.get("architectures")
+    for name in names if isinstance(names, list) else []:
+        for kind, head in HEADS.items():
+            if name in head["classes"]:
+                return kind
     return "eagle3" if config.whole.given("draft_vocab_size") else None
 
 

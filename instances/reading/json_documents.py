@@ -8,11 +8,11 @@ from typing import Any
 
 from specopt.models.errors import InvalidInput
 from specopt.models.files import unique_keys
-from specopt.models.reading import StrPath, read_text
+from specopt.models.reading import MAX_BYTES, StrPath, read_text
 
 
-def json_documents(path: StrPath) -> list[object]:
-    """Return the documents in a file.
+def json_documents(path: StrPath, cap: int = MAX_BYTES) -> list[object]:
+    """Return the documents in a file of at most `cap` bytes.
 
     NaN and infinities are accepted, because benchmark programs write them. When the fields are
     checked later, these values are rejected.
@@ -23,7 +23,7 @@ def json_documents(path: StrPath) -> list[object]:
         If the file cannot be read, or if it is not JSON in UTF-8. The message states the line
         number.
     """
-    return documents_in(read_text(path), path)
+    return documents_in(read_text(path, cap), path)
 
 
 def documents_in(

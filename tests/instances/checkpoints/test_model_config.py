@@ -90,6 +90,38 @@ def test_nothing_that_is_set_to_nothing_is_refused() -> None:
     assert parse_model_config(LLAMA | unset).parameters == parse_model_config(LLAMA).parameters
 
 
+def test_null_is_not_absent() -> None:
+    """Tests that null key and value heads are those of the queries, and that absent ones are the
+    default of the model type.
+    """
+    gemma = {
+        name: value for name, value in SMALL["gemma3"].items() if name != "num_key_value_heads"
+    } | {"num_attention_heads": 8}
+    absent = parse_model_config(gemma)
+    null = parse_model_config(gemma | {"num_key_value_heads": None})
+    assert null.kv_bytes_per_token == 2 * absent.kv_bytes_per_token
+    assert len(null.notes) == len(absent.notes) - 1
+
+
+def test_names_that_do_not_concern_the_decoder() -> None:
+    """Tests that an empty name and classes of the whole that are no list change no count, and that
+    the first of several classes of heads says the kind.
+    """
+    plain = parse_model_config(LLAMA)
+    assert parse_model_config(LLAMA | {"": 1}).parameters == plain.parameters
+    kimi = SMALL["kimi-k2.5"]
+    assert (
+        parse_model_config(kimi | {"architectures": "Kimi"}).parameters
+        == parse_model_config(kimi).parameters
+    )
+    for kind, classes in (
+        ("eagle3", ["LlamaForCausalLMEagle3", "LlamaForCausalLMEagle"]),
+        ("eagle", ["LlamaForCausalLMEagle", "LlamaForCausalLMEagle3"]),
+    ):
+        head = LLAMA | {"architectures": classes, "num_hidden_layers": 1}
+        assert parse_model_config(head).kind == kind
+
+
 def test_sliding_windows_and_own_code_are_noted() -> None:
     """Tests that a sliding window leaves the counts and is noted, unless it is off."""
     plain = parse_model_config(LLAMA)
@@ -159,16 +191,17 @@ def test_unknown_dtypes_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"", r"the top level: expected an object, got \[\]"),
-        (b"{}\n{}", r"expected an object, got \[{}, {}\]"),
+        (b"", "expected one JSON document, got 0"),
+        (b"{}\n{}", "expected one JSON document, got 2"),
         (b"{", "expected JSON"),
         (b"\xff\xfe{\x00}\x00", "expected text in UTF-8"),
         (b"[" * 100_000, "expected JSON"),
         (b'{"hidden_size": ' + b"9" * 5000 + b"}", "expected JSON"),
         (b'{"hidden_size": 1, "hidden_size": 2}', "field 'hidden_size' appears twice"),
         (b"[]", "the top level: expected an object"),
+        (b" " * (4 * 2**20 + 1), "the file is larger than 4 MiB; remove unneeded parts"),
     ],
-    ids=["empty", "lines", "half", "utf-16", "deep", "huge", "twice", "array"],
+    ids=["empty", "lines", "half", "utf-16", "deep", "huge", "twice", "array", "large"],
 )
 def test_files_that_are_no_configs(tmp_path: Path, raw: bytes, message: str) -> None:
     """Tests that such a file is refused with its name."""

@@ -240,6 +240,24 @@ def test_quantisation_beside_the_config() -> None:
     assert plain.weight_bytes == 2 * plain.parameters
 
 
+def test_an_empty_quantisation_inside() -> None:
+    """Tests that an empty quantisation of the decoder does not hide that of the whole file."""
+    fp8 = {"quant_method": "modelopt", "quant_algo": "FP8"}
+    inside = {"model_type": "llama", "text_config": SMALL["llama"] | {"quantization_config": {}}}
+    found = parse_model_config(inside | {"quantization_config": fp8})
+    assert found.storage.method == "modelopt"
+    assert found.weight_bytes < 1.2 * found.parameters
+
+
+def test_a_broken_file_beside_is_named_once(tmp_path: Path) -> None:
+    """Tests that the message about ModelOpt's file begins with its path alone."""
+    folder_with(tmp_path, None, {})
+    (tmp_path / BESIDE).write_text("{")
+    with pytest.raises(InvalidInput) as caught:
+        read_model_config(tmp_path)
+    assert str(caught.value).startswith(f"{tmp_path / BESIDE}: expected JSON")
+
+
 def test_two_files_that_disagree(tmp_path: Path) -> None:
     """Tests that `config.json` counts where both have a quantisation, and that a disagreement is
     said, not an agreement.
@@ -254,7 +272,7 @@ def test_two_files_that_disagree(tmp_path: Path) -> None:
     own = {"quant_method": "modelopt", **fp8}
     found = read_model_config(folder_with(tmp_path, own, {"quantization": fp8}))
     assert not any(note.startswith(BESIDE) for note in found.notes)
-    with pytest.raises(InvalidInput, match=f"{BESIDE}: quantization: expected an object"):
+    with pytest.raises(InvalidInput, match=rf"{BESIDE}\.quantization: expected an object"):
         read_model_config(folder_with(tmp_path, None, {"producer": {}}))
 
 
