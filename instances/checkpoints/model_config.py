@@ -170,7 +170,7 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
     size = None if dtype is None else DTYPES[one_of("dtype", dtype, DTYPES)]
     data = _document(file)
     beside = file.with_name(BESIDE)
-    more = _document(beside) if is_plain and beside.exists() else None
+    more = _document(beside) if is_plain and size is None and beside.exists() else None
     try:
         return parse_model_config(data, name=printable(name), value_bytes=size, beside=more)
     except InvalidInput as error:

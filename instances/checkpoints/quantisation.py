@@ -56,10 +56,7 @@ class Storage:
         if scheme is None or weight.role not in scheme["roles"]:
             return weight.values * self.value_bytes
         height, width = weight.shape
-        key = f"bytes of {height} x {width} values"
-        if key not in scheme:
-            scheme[key] = scheme.having({"height": height, "width": width})["bytes"]
-        return weight.copies * int(scheme[key])
+        return weight.copies * int(scheme.having({"height": height, "width": width})["bytes"])
 
     def unmatched(self, weights: Iterable[Weight]) -> list[str]:
         """Return the patterns that match neither a weight nor the output matrix."""
@@ -108,7 +105,7 @@ def read_storage(config: Config, given: Section) -> Storage:
         method = method or "mxfp4"
     if not method:
         return Storage()
-    rules = given.inside("dynamic", {}).data
+    rules = [str(rule) for rule in given.inside("dynamic", {}).data]
     if not all(rule.startswith("-:") for rule in rules):
         raise InvalidInput(f"{given.path('dynamic')}: expected only rules that begin with '-:'")
     given.data = {**given.data, "dynamic": [f"re:{rule[2:]}" for rule in rules]}
@@ -135,9 +132,9 @@ def _groups(given: Section, method: str) -> Iterator[tuple[str, Section, str]]:
         return
     inside = given.inside("quantized_layers" if is_mixed else "config_groups")
     for key, value in inside.data.items():
-        group = Section(value, inside.path(key))
+        group = Section(value, inside.path(str(key)))
         if is_mixed:
-            yield key, group, method
+            yield str(key), group, method
         elif group.given("weights"):
             targets = _patterns(group, "targets") or _patterns(group, "weights.targets")
             for target in targets or ["Linear"]:

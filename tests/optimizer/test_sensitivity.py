@@ -184,17 +184,14 @@ def test_heuristics_are_not_proven(tight: ServingLatencyProblem) -> None:
 
 
 def test_the_time_limit_covers_everything(own_clock: None) -> None:
-    """Tests that the solves share the limit, but for kernels that the first attempts compile, and
-    that no time at all still gives quick plans.
-    """
+    """Tests that the solves share the limit, and that no time at all still gives quick plans."""
     problem = generate("serving-latency/paper-1", tasks=300, alpha=0.9, seed=3)
+    for _ in range(3):  # compiles here, if at all
+        sensitivity(problem, time_limit=0.3)
     for limit in (0.0, 1.0):
-        for attempt in range(4):
-            started = time.perf_counter()
-            found = sensitivity(problem, time_limit=limit)
-            if time.perf_counter() - started <= 1.05 * limit + 0.5:
-                break
-            assert attempt < 3
+        started = time.perf_counter()
+        found = sensitivity(problem, time_limit=limit)
+        assert time.perf_counter() - started <= 1.05 * limit + 0.5
         assert found.base.plan is not None
         assert len(found.changes) == 6
         for change in found.changes:

@@ -249,13 +249,30 @@ def test_an_empty_quantisation_inside() -> None:
     assert found.weight_bytes < 1.2 * found.parameters
 
 
+def test_keys_that_are_no_strings() -> None:
+    """Tests that a rule is refused and that a group is read whatever the type of its key."""
+    gptq = {"quant_method": "gptq", "bits": 4, "group_size": 128, "dynamic": {1: 2}}
+    with pytest.raises(InvalidInput, match="dynamic: expected only rules that begin with '-:'"):
+        parse_model_config(SMALL["llama"] | {"quantization_config": gptq})
+    groups = {
+        "quant_method": "compressed-tensors",
+        "config_groups": {1: {"weights": {"num_bits": 8}}},
+    }
+    found = parse_model_config(SMALL["llama"] | {"quantization_config": groups})
+    assert found.storage.method == "compressed-tensors"
+
+
 def test_a_broken_file_beside_is_named_once(tmp_path: Path) -> None:
-    """Tests that the message about ModelOpt's file begins with its path alone."""
+    """Tests that the message about ModelOpt's file begins with its path alone, and that a data type
+    that is given needs no such file.
+    """
     folder_with(tmp_path, None, {})
     (tmp_path / BESIDE).write_text("{")
     with pytest.raises(InvalidInput) as caught:
         read_model_config(tmp_path)
     assert str(caught.value).startswith(f"{tmp_path / BESIDE}: expected JSON")
+    plain = read_model_config(tmp_path, dtype="bfloat16")
+    assert plain.weight_bytes == 2 * plain.parameters
 
 
 def test_two_files_that_disagree(tmp_path: Path) -> None:
@@ -268,7 +285,8 @@ def test_two_files_that_disagree(tmp_path: Path) -> None:
     assert found.weight_bytes < 45e9
     (note,) = (note for note in found.notes if note.startswith(BESIDE))
     assert "72,656,376,192 bytes of weights and 163,840 bytes of KV cache" in note
-    assert "but config.json, which is used, implies" in note
+    counted = f"{found.weight_bytes:,} and {found.kv_bytes_per_token:,}"
+    assert note.endswith(f", but config.json, which is used, implies {counted}")
     own = {"quant_method": "modelopt", **fp8}
     found = read_model_config(folder_with(tmp_path, own, {"quantization": fp8}))
     assert not any(note.startswith(BESIDE) for note in found.notes)
