@@ -37,7 +37,7 @@ from specopt.instances.checkpoints.parts import (
     read_prediction_head,
 )
 from specopt.instances.checkpoints.quantisation import Storage, read_storage
-from specopt.instances.reading.json_documents import json_documents
+from specopt.instances.reading.json_documents import json_document
 from specopt.models.arguments import one_of, sequence
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput, Unsupported
@@ -165,24 +165,18 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
     if file.is_dir():
         file /= "config.json"
     is_plain = file.name == "config.json"
-    name = file.name.removesuffix(".json").removesuffix(".config")
-    name = file.absolute().parent.name if is_plain else name
+    stem = file.name.removesuffix(".json").removesuffix(".config")
+    name = file.absolute().parent.name if is_plain else stem
     size = None if dtype is None else DTYPES[one_of("dtype", dtype, DTYPES)]
-    data = _document(file)
+    data = json_document(file, MAX_BYTES)
     beside = file.with_name(BESIDE)
-    more = _document(beside) if is_plain and size is None and beside.exists() else None
+    more = (
+        json_document(beside, MAX_BYTES) if is_plain and size is None and beside.exists() else None
+    )
     try:
         return parse_model_config(data, name=printable(name), value_bytes=size, beside=more)
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from None
-
-
-def _document(file: Path) -> object:
-    """Return the JSON document in a file."""
-    documents = json_documents(file, MAX_BYTES)
-    if len(documents) != 1:
-        raise InvalidInput(f"{file}: expected one JSON document, got {len(documents)}")
-    return documents[0]
 
 
 def parse_model_config(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from specopt.instances.checkpoints.config import (
@@ -184,21 +184,22 @@ class Part:
             for weight in (*self.weights, *self.borrowed)
             if weight.role not in ("expert", "table")
         )
-        layers = Counter[tuple[int, int, int]]()
+        layers = Counter[ExpertLayers]()
         for block in self.blocks:
             experts = [weight for weight in block["weights"] if weight.role == "expert"]
             if experts:
                 count = block["experts"]
                 size = sum(self.storage.bytes(weight) // count for weight in experts)
-                layers[count, block["experts_per_token"], size] += 1
+                group = ExpertLayers(
+                    layers=1,
+                    experts=count,
+                    experts_per_token=block["experts_per_token"],
+                    expert_bytes=size,
+                )
+                layers[group] += 1
         return WeightReads(
             dense_bytes=dense,
-            experts=tuple(
-                ExpertLayers(
-                    layers=number, experts=count, experts_per_token=active, expert_bytes=size
-                )
-                for (count, active, size), number in layers.items()
-            ),
+            experts=tuple(replace(one, layers=number) for one, number in layers.items()),
         )
 
 
@@ -312,17 +313,13 @@ def read_prediction_head(config: Config, target: Part) -> tuple[Part, ...]:
     sizes = [
         config.formulas.having(item | {"layers": target.layers, "index": target.layers})
         for item in known
-    ] or [
-        *target.blocks,
-        *caching,
-    ][-1:]
+    ] or [*target.blocks, *caching][-1:]
     blocks = list[Formulas]()
-    outside = list[Weight]()
+    outside = [*sizes[0].tensors(kind["draft_once"])]
     for index in range(count):
         name = kind["draft_place"].format(index, target.layers + index)
         blocks += [read_layer(kind, item, name) for item in sizes]
         outside += sizes[0].tensors(kind["draft_each"], f"{name}.")
-    outside += sizes[0].tensors(kind["draft_once"])
     borrowed = [
         weight for weight in target.outside if weight.name in ("model.embed_tokens", "lm_head")
     ]

@@ -26,6 +26,20 @@ def json_documents(path: StrPath, cap: int = MAX_BYTES) -> list[object]:
     return documents_in(read_text(path, cap), path)
 
 
+def json_document(path: StrPath, cap: int = MAX_BYTES) -> object:
+    """Return the only document in a file of at most `cap` bytes.
+
+    Raises
+    ------
+    InvalidInput
+        If the file cannot be read, or if it does not contain exactly one document.
+    """
+    documents = json_documents(path, cap)
+    if len(documents) != 1:
+        raise InvalidInput(f"{path}: expected one JSON document, got {len(documents)}")
+    return documents[0]
+
+
 def documents_in(
     text: str, where: StrPath, known: str = "", parse_constant: Callable[[str], Any] | None = None
 ) -> list[object]:
