@@ -266,15 +266,17 @@ class Sweep:
         )
         return "tokens per joule" if known else "requests per joule"
 
-    def front(self) -> list[dict[str, object]]:
+    def front(self, workload: str | None = None) -> list[dict[str, object]]:
         """Return the Pareto front of setups and draft lengths for throughput and energy efficiency.
 
         Each row of the result contains a setup, a draft length, and the geometric means of tokens
-        per second and tokens (or requests) per joule. The fastest option comes first.
+        per second and tokens (or requests) per joule. The fastest option comes first. If a workload
+        is given, the means include only its measurements.
         """
         found: dict[tuple[Setup, int | None], list[tuple[float, float]]] = defaultdict(list)
         for m in self.measurements:
-            if (per := _per_joule(m)) and m.tokens_per_second:
+            is_asked = workload in (None, m.point.condition.workload)
+            if is_asked and (per := _per_joule(m)) and m.tokens_per_second:
                 found[m.setup, m.point.draft_length].append((m.tokens_per_second, per))
         means = [
             (*option, *np.exp(np.log(pairs).mean(axis=0)).tolist())

@@ -133,7 +133,7 @@ def tune(given: Tune) -> None:
     if given.drive is not None:
         _drive(given, given.drive, engine)
     sweep = read_sweeps(given.sweep, model=given.model, draft=given.draft)
-    front = sweep.front()
+    front = sweep.front(given.workload)
     if given.per == "joule":
         if given.tpot is not None:
             raise InvalidInput("--per joule cannot be combined with --tpot; use --per coin")

@@ -58,3 +58,14 @@ def test_the_front_is_of_means_over_runs() -> None:
         (1, pytest.approx(20.0), 2.0),
         (3, pytest.approx(15.0), 4.0),
     ]
+
+
+def test_the_front_of_one_workload() -> None:
+    """Tests that the measurements of other workloads do not count."""
+    runs = [("chat", None, 30.0), ("chat", 1, 10.0), ("code", 1, 900.0)]
+    measured = tuple(
+        Measurement(Point(Condition(1, workload=name), length), speed, also={"joules_per_token": 1})
+        for name, length, speed in runs
+    )
+    (row,) = Sweep(measured).front("chat")
+    assert (row["draft_length"], row["tokens_per_second"]) == ("none", pytest.approx(30.0))
