@@ -97,11 +97,7 @@ class Prepared:
         late = self.seconds > self.rooms
         large = self.problem.request_memory_bytes > np.array(self.memory_rooms)[:, None]
         doubtful, hopeless = late | large
-        return [
-            i
-            for i in np.flatnonzero(doubtful).tolist()
-            if hopeless[i] or self.problem.violations(VerificationBatchPlan(batch=np.array([i])))
-        ]
+        return [i for i in np.flatnonzero(doubtful).tolist() if hopeless[i] or not self.admits([i])]
 
     def without_hopeless(self, order: Iterable[int]) -> list[int]:
         """Return the requests in `order` that are not hopeless, in the same order."""
