@@ -605,7 +605,7 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
     meta = next(
         (m for m in getattr(column.item, "__metadata__", ()) if isinstance(m, Meta)), Meta()
     )
-    kind = get_args(column.item)[0] if get_origin(column.item) is Annotated else column.item
+    kind = getattr(column.item, "__origin__", column.item)
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):

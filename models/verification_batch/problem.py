@@ -147,11 +147,12 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         """
         self.expect_fit(plan)
         cold, warm = 0.0, 0.0
-        for request in plan.batch.tolist():
-            if self.cached_tokens[request] == 0:
-                cold += float(self.expected_tokens[request])
+        expected = self.expected_tokens[plan.batch].tolist()
+        for tokens, cached in zip(expected, self.cached_tokens[plan.batch].tolist(), strict=True):
+            if cached == 0:
+                cold += tokens
             else:
-                warm += float(self.expected_tokens[request])
+                warm += tokens
         return Evaluation(cold + warm, {"cold_tokens": cold, "warm_tokens": warm})
 
     def violations(self, plan: VerificationBatchPlan) -> list[str]:
@@ -162,15 +163,14 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         found = self._defects(plan)
         if found or len(plan.batch) == 0:
             return found
-        batch = plan.batch.tolist()
+        batch = plan.batch
         a = self.estimator.seconds_per_new_token
         b_compute = self.estimator.seconds_per_interaction
         b_read = self.estimator.seconds_per_cached_token
         c = self.estimator.overhead_seconds
         linear, interactions, cached = 0, 0, 0
-        for i in batch:
-            new = int(self.new_tokens[i])
-            old = int(self.cached_tokens[i])
+        tokens = self.new_tokens[batch].tolist(), self.cached_tokens[batch].tolist()
+        for new, old in zip(*tokens, strict=True):
             linear += new
             interactions += (old + new) * new  # Eq. 18
             cached += old
@@ -182,9 +182,8 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
                 f"batch: the requests need {memory:.6g} bytes of memory, but only"
                 f" {self.memory_bytes:.6g} are available"
             )
-        for i in batch:
-            due = float(self.deadline_seconds[i])
-            readings = float(np.spacing(abs(due)) + np.spacing(abs(self.now_seconds)))
+        for i, due in zip(batch.tolist(), self.deadline_seconds[batch].tolist(), strict=True):
+            readings = math.ulp(due) + math.ulp(self.now_seconds)
             if exceeds(seconds, due - self.now_seconds, readings):
                 found.append(
                     f"batch: verification takes {seconds:.9g} s, but request {i} is due in"
@@ -195,11 +194,10 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
     def _defects(self, plan: VerificationBatchPlan) -> list[str]:
         """Return the reasons why the plan does not match this problem."""
         seen: set[int] = set()
+        requests = self.requests
         for position, request in enumerate(plan.batch.tolist()):
-            if request >= self.requests:
-                return [
-                    f"batch[{position}]: expected a request below {self.requests}, got {request}"
-                ]
+            if request >= requests:
+                return [f"batch[{position}]: expected a request below {requests}, got {request}"]
             if request in seen:
                 return [f"batch[{position}]: request {request} is already in the batch"]
             seen.add(request)

@@ -367,12 +367,11 @@ def _best(problem: Problem, memory_limit: float) -> Method:
 
     This is usually the portfolio.
     """
-    kind = kind_of(problem)
-    values = [method() for method in kind.methods]
-    for value in values:
-        if value.refusal(problem, memory_limit) is None:
-            return value
-    reason = values[0].refusal(problem, memory_limit)
+    methods = kind_of(problem).methods
+    for method in methods:
+        if (found := method()).refusal(problem, memory_limit) is None:
+            return found
+    reason = methods[0]().refusal(problem, memory_limit)
     raise Unsupported(f"no method for {problem.kind} can solve this problem; {reason}")
 
 

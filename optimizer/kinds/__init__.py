@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
+from typing import Any
 
 from specopt.kinds.kind import Kind
 from specopt.models.errors import InvalidInput
@@ -30,10 +31,13 @@ NAMES = (
 KINDS: tuple[Kind, ...] = tuple(import_module(f"specopt.kinds.{name}").KIND for name in NAMES)
 
 
-def kinds() -> Iterator[Kind]:
-    """Yield all kinds of problems. Kinds from plug-ins come last and are loaded on demand."""
+def kinds(name: str | None = None) -> Iterator[Kind]:
+    """Yield all kinds of problems. Kinds from plug-ins come last and are loaded on demand.
+
+    If `name` is specified, only the plug-in with this name is loaded.
+    """
     yield from KINDS
-    yield from late("plugged_kinds")()
+    yield from late("plugged_kinds")(name)
 
 
 def names_with(part: str) -> str:
@@ -54,12 +58,10 @@ def kind_of(problem: Problem | type[Problem] | str) -> Kind:
     BrokenPlugin
         If the kind is a plug-in that cannot be used.
     """
-    name = getattr(problem, "kind", problem)
-    kind: Kind
-    for find in (lambda _: KINDS, late("plugged_kinds")):
-        for kind in find(name):
-            if kind.name == name:
-                return kind
+    name: Any = getattr(problem, "kind", problem)
+    for kind in kinds(name):
+        if kind.name == name:
+            return kind
     raise InvalidInput(
         f"kind: expected one of {', '.join(kind.name for kind in kinds())}, got {describe(name)}"
     )

@@ -82,6 +82,8 @@ class ColumnGeneration(FairGoodputMethod):
         """
         offer_first_plan(problem, budget)
         search = Search(problem, budget)
+        if not len(search.due) and search.is_one_round():
+            return search.outcome()
         if problem.clients <= TURNS:
             # A utility of rates per round may be out of range, and the plan may miss minimum rates.
             with contextlib.suppress(InvalidInput):
@@ -90,7 +92,8 @@ class ColumnGeneration(FairGoodputMethod):
                 if problem.min_goodput is None or not problem.violations(fair):
                     budget.offer(fair)
                 if len(fair.schedule) <= SHORT:  # clients with the same numbers take turns in it
-                    search.add_all(fair)
+                    for _, allocation in fair.schedule.allocations():
+                        search.add(allocation)
         return search.run()
 
 
@@ -119,8 +122,6 @@ class Search:
         problem, budget = self.problem, self.budget
         if len(self.due):
             self.reach_least()
-        elif self.is_one_round():
-            return self.outcome()
         while True:
             numbers = float(problem.clients * len(self.rates))
             budget.hold("clients times rounds", 100.0 * numbers)
@@ -138,20 +139,18 @@ class Search:
     def is_one_round(self) -> bool:
         """Return whether a single round is proven optimal, so that no mixture is needed.
 
-        The search starts with the known round that has the largest common rate. It adds the round
-        with the largest value at the prices of the current round, and continues with the better of
-        the two rounds as long as the common rate increases.
+        The search starts with the known round that has the largest common rate. It continues with
+        the round that has the largest value at the prices of the current round, as long as the
+        common rate increases.
         """
-        logs = [self.problem.log_common_rate(rates) for rates in self.rates]
-        best = int(np.argmax(logs))
+        common, none = self.problem.log_common_rate, np.zeros(0)
+        best = int(np.argmax(list(map(common, self.rates))))
         while True:
-            count, log = len(self.rates), logs[best]
-            if self.is_proven(np.eye(count)[best], np.zeros(0)):
-                return True
-            logs += [self.problem.log_common_rate(rates) for rates in self.rates[count:]]
-            best = int(np.argmax(logs))
-            if logs[best] <= log:
-                return False
+            count = len(self.rates)
+            self.add(self.best_round(prices_at(self.problem, self.rates[best]), none)[1])
+            if common(self.rates[-1]) <= common(self.rates[best]):
+                return self.is_proven(np.eye(len(self.rates))[best], none)
+            best = count
 
     def is_proven(self, shares: Floats, extra: Floats) -> bool:
         """Record a mixture, and return whether the best mixture so far is proven optimal.
@@ -198,11 +197,6 @@ class Search:
         }
         bound = max(self.bound, self.problem.utility(self.best.goodput))
         return admitted(self.problem, Outcome(plan=self.best, bound=bound, stats=stats))
-
-    def add_all(self, plan: FairGoodputPlan) -> None:
-        """Add all rounds of a plan's schedule to the known rounds."""
-        for _, allocation in plan.schedule.allocations():
-            self.add(allocation)
 
     def add(self, allocation: Ints) -> bool:
         """Add a round to the known rounds, and return whether it is new."""

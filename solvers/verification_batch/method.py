@@ -24,9 +24,15 @@ A plan counts as optimal if the bound exceeds the plan's value by at most this f
 """
 
 PLAIN = 32
-"""Number of deadlines for which an initial plan is tried.
+"""Approximate maximum number of deadlines for which an initial plan is tried.
 
 They are evenly spaced among the requests' deadlines.
+"""
+
+SPACING = 12
+"""Minimum number of requests from one of these deadlines to the next.
+
+With a smaller number, the initial plan of a small problem is better and takes longer.
 """
 
 
@@ -79,10 +85,11 @@ def plain_plan(prepared: Prepared) -> VerificationBatchPlan:
     best, most = skipping, math.fsum(prepared.problem.expected_tokens[skipping])
     if values.max(initial=0.0) > most:
         best, most = [int(prepared.items[values.argmax()])], float(values.max())
-    for end in sorted({len(order) * part // PLAIN for part in range(1, PLAIN + 1)} - {0}):
+    step = max(SPACING, len(order) // PLAIN)
+    for end in range(step, len(order), step):
         inside = order[order < end]
-        fits = (np.cumsum(seconds[inside]) <= rooms[end - 1]) & (np.cumsum(memory[inside]) <= space)
-        inside = inside[: int(np.argmin(np.append(fits, False)))]
+        in_time = seconds[inside].cumsum().searchsorted(rooms[end - 1], "right")
+        inside = inside[: min(in_time, memory[inside].cumsum().searchsorted(space, "right"))]
         if (worth := math.fsum(values[inside])) > most:
             best, most = prepared.items[inside].tolist(), worth
     return plan_of(best)

@@ -94,9 +94,10 @@ class Prepared:
     @cached_property
     def hopeless(self) -> list[int]:
         """Indices of the requests that no feasible batch contains."""
-        late = self.seconds > self.rooms[SURE]
-        large = self.problem.request_memory_bytes > self.memory_rooms[SURE]
-        return [i for i in np.flatnonzero(late | large).tolist() if not self.admits([i])]
+        late = self.seconds > self.rooms
+        large = self.problem.request_memory_bytes > np.array(self.memory_rooms)[:, None]
+        doubtful, hopeless = late | large
+        return [i for i in np.flatnonzero(doubtful).tolist() if hopeless[i] or not self.admits([i])]
 
     def without_hopeless(self, order: Iterable[int]) -> list[int]:
         """Return the requests in `order` that are not hopeless, in the same order."""
@@ -164,20 +165,20 @@ class Prepared:
             more and not self.problem.violations(VerificationBatchPlan(batch=np.array(members)))
         )
 
-    def in_order(self, order: Iterable[int], skip: bool) -> list[int]:
+    def in_order(self, order: Sequence[int], skip: bool) -> list[int]:
         """Add requests to a batch in the order given by `order`, and return the batch.
 
         A request that does not fit is skipped if `skip` is true. Otherwise, it ends the batch.
         """
-        seconds, memory = self.seconds, self.problem.request_memory_bytes
-        rooms, memory_room = self.rooms[SURE], self.memory_rooms[SURE]
+        rows = np.array(order, np.int64)
+        columns = self.seconds, self.problem.request_memory_bytes, self.rooms[SURE]
+        lists = [column[rows].tolist() for column in columns]
         batch: list[int] = []
         t, used, least = 0.0, 0.0, math.inf
-        for i in order:
-            more_t, more_used = t + float(seconds[i]), used + float(memory[i])
-            left = min(least, float(rooms[i]))
-            if more_used <= memory_room and more_t <= left:
-                batch.append(int(i))
+        for i, seconds, memory, limit in zip(order, *lists, strict=True):
+            more_t, more_used, left = t + seconds, used + memory, min(least, limit)
+            if more_used <= self.memory_rooms[SURE] and more_t <= left:
+                batch.append(i)
                 t, used, least = more_t, more_used, left
             elif not skip:
                 break

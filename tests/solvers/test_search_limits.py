@@ -142,6 +142,7 @@ NO_LIMITS = {
         "PARTS",
         "PLAIN_TOKENS",
         "PLAIN",
+        "SPACING",
         "TURNS",
         "FEW_TASKS",
         "_FEW",
