@@ -235,7 +235,7 @@ class Search:
         """
         spare = np.array(self.spare).T
         most, unit = spare.max(axis=1), np.abs(spare).max(axis=1)
-        unit = np.maximum(unit, 1e-12 * self.least)
+        unit = np.maximum(unit, 1e-9 * self.least)
         if finely:
             unit = np.where(most > 0.0, np.maximum(most, LAST_DIGITS * self.least), unit)
         return np.maximum(spare / unit[:, None], -1.0 / DROPPED), unit
@@ -292,7 +292,12 @@ class Search:
                     " each rate",
                     [Conflict(constraint="min_goodput", needs=1.0, has=part)],
                 )
-            lowered = least * min(0.0, more)
-            self.least = least + lowered
-            self.spare = [one - lowered for one in self.spare]
+            shares = np.maximum(0.0, found.x[:-1])
+            reached = np.array(self.spare).T @ (shares / shares.sum())
+            self.lower(least * max(0.0, LAST_DIGITS - float((reached / least).min())))
             return
+
+    def lower(self, amounts: Floats) -> None:
+        """Lower the minimum rates by the given amounts."""
+        self.least = self.least - amounts
+        self.spare = [one + amounts for one in self.spare]

@@ -77,3 +77,8 @@ class ExhaustiveSearch(Search):
             worth += self.spares @ extra
         best = int(worth.argmax())
         return float(worth[best]), self.table[best]
+
+    def lower(self, amounts: Floats) -> None:
+        """Lower the minimum rates by the given amounts."""
+        super().lower(amounts)
+        self.spares += amounts

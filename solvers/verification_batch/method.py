@@ -86,7 +86,7 @@ def plain_plan(prepared: Prepared) -> VerificationBatchPlan:
     if values.max(initial=0.0) > most:
         best, most = [int(prepared.items[values.argmax()])], float(values.max())
     step = max(SPACING, len(order) // PLAIN)
-    for end in range(step, len(order), step):
+    for end in sorted({*range(step, len(order), step), len(order)} - {0}):
         inside = order[order < end]
         in_time = seconds[inside].cumsum().searchsorted(rooms[end - 1], "right")
         inside = inside[: min(in_time, memory[inside].cumsum().searchsorted(space, "right"))]

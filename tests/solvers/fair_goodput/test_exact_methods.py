@@ -44,13 +44,14 @@ def test_equals_the_optimum(method: type[Method], data: st.DataObject) -> None:
     [
         ([1.5e-9, 0.9, 1.5e-9], 3, [1 + 3e-9, 1.9, 1 - 3e-9]),
         ([1.5e-9, 0.9], 1, [1 + 1e-9, 1.0]),
+        ([0.25, 0.25, 0.0, 0.0], 2, [1.1875, 1.1875, 0.0, 1.0]),
     ],
 )
 def test_least_rates_next_to_rates_without_drafts(
     rates: list[float], budget: int, least: list[float]
 ) -> None:
-    """Tests that least rates that a few thousand millionths of a draft decide are met, or not, as
-    the oracle says.
+    """Tests that least rates that a few thousand millionths of a draft, or the last digit, decide
+    are met, or not, as the oracle says.
     """
     problem = FairGoodputProblem(
         acceptance_rates=np.array(rates), budget_tokens=budget, min_goodput=np.array(least)
@@ -74,3 +75,21 @@ def compare(problem: FairGoodputProblem, method: type[Method]) -> None:
     other = solve(problem, "enumeration")
     assert abs(result.objective - other.objective) <= 1e-6 * scale
     assert result.bound >= other.objective - 1e-8 * scale
+
+
+@pytest.mark.parametrize(
+    ("rates", "budget", "least"),
+    [
+        ([1e-9, 0.0, 0.25], 4, [1 + 1.2e-9, 1.0, 0.0]),
+        ([0.25, 1e-9, 0.0], 2, [1.0, 1 + 1.2e-9, 1 + 2.0**-52]),
+    ],
+)
+def test_least_rates_that_only_the_tolerance_admits(
+    rates: list[float], budget: int, least: list[float]
+) -> None:
+    """Tests that methods agree if the minimum rates are lowered to what some mixture reaches."""
+    problem = FairGoodputProblem(
+        acceptance_rates=np.array(rates), budget_tokens=budget, min_goodput=np.array(least)
+    )
+    objectives = [solve(problem, method).objective for method in ("dual", "enumeration")]
+    assert objectives[1] == pytest.approx(objectives[0], abs=1e-6)
