@@ -76,11 +76,6 @@ NARROWEST = 0.5
 If it is smaller, plans for short outputs are better and take more time to find.
 """
 
-JUDGED = 3
-"""Maximum number of plans that are judged for few tasks, in the order of their estimated
-objectives. If it is larger, inaccurate estimates matter less.
-"""
-
 FINISHED = 0.02
 """Fraction of the active tasks that must finish before new batches are formed, if the problem has
 more than `FEW` tasks.
@@ -306,10 +301,9 @@ class Rebatching(ContinuousServingMethod):
         apart = problem.arrival_seconds is not None and builder.mean_latency
         for patience in (math.inf,) * (len(lengths) > 1) + PATIENCE * apart:
             found.append(builder.plan(chosen, patience))
-        judged = 0
         for _, plan in sorted(found, key=lambda one: one[0]):
-            judged += offer_if_feasible(problem, plan, budget)
-            if judged == (JUDGED if few else 1):
+            # estimates of the mean latency are less accurate
+            if offer_if_feasible(problem, plan, budget) and not (few and apart):
                 break
 
 
