@@ -6,10 +6,11 @@ new batches, and an adaptive speculation length is chosen again. Tasks are sorte
 tokens they have reached, in increasing or decreasing order, and batches are contiguous in this
 order. For every number of batches and every prefix of the tasks, a dynamic program keeps the
 sequence of batches whose verification ends first. New tasks form separate batches in their first
-step. Between two events, all batches use the same speculation length. An adaptive length is the one
-with the highest throughput, in tokens per second, until the next event. Choosing a separate length
-for each batch, jointly with the batches or afterwards, brought almost no gain and was sometimes
-worse.
+step. Between two events, all batches use the same speculation length. Until the last task has
+joined, an adaptive length is the one with the highest throughput, in tokens per second. Afterwards,
+a search over partial plans chooses the lengths (see `PhaseBuilder.plan`). Choosing a separate
+length for each batch, jointly with the batches or afterwards, brought almost no gain and was
+sometimes worse.
 
 The bandwidth shares are optimal for tasks that start together (Eq. 27). For tasks that arrive one
 at a time, these shares are scaled up as far as possible, provided that tasks that upload
@@ -164,17 +165,18 @@ class PhaseBuilder:
             ready[admitted] = np.maximum(earliest[admitted], clock - 0.5 * last)
             waiting[admitted] = False
             active = unfinished & ~waiting
-            coming = waiting & ~there if tasks <= FEW else waiting
-            options = self._options(active, gained, bool(coming.any()), lengths)
+            coming = (waiting & ~there if tasks <= FEW else waiting).any()
+            self.entries += tasks
+            self.budget.hold("tasks times phases", 100.0 * self.entries)
+            options = sorted(self._next(active, gained, coming, length) for length in lengths)
             if waiting.any():
                 options = options[:1]
             # the pace of a first step does not predict the pace of later steps
-            apart = bool(waiting.any() or (gained[active] == 0.0).any())
+            apart = waiting.any() or (gained[active] == 0.0).any()
             weight = np.count_nonzero(unfinished) if self.mean_latency else 1
             over = np.flatnonzero(~unfinished).tolist()
             alone = [[k] for k in np.flatnonzero(waiting).tolist()]
-            for _, length, steps, seconds, batches in options:
-                last = seconds / steps
+            for _, length, steps, last, batches in options:
                 lists = [batches[0] + over, *batches[1:], *alone]
                 for count in range(max(1, steps - (len(options) > 1)), steps + 1):
                     had = gained + count * self.tokens(length) * active
@@ -205,31 +207,16 @@ class PhaseBuilder:
             shares = np.where(ready > earliest, upload / (ready - arrival), shares)
         return kept[0].cost, self.prepared.plan(phases[::-1], lengths[0], shares)
 
-    def _options(
-        self, active: Truths, gained: Floats, coming: bool, lengths: Sequence[int]
-    ) -> list[tuple[float, int, int, float, list[list[int]]]]:
-        """Return tuples (pace, length, steps, seconds, batches), one for each speculation length,
-        in increasing order of the pace. The pace is in seconds per token. The other values are
-        those of `_next`.
-        """
-        self.entries += len(gained)
-        self.budget.hold("tasks times phases", 100.0 * self.entries)
-        options = []
-        for length in lengths:
-            self.budget.check()
-            steps, seconds, batches = self._next(active, gained, coming, length)
-            pace = seconds / (steps * float(self.tokens(length)[active].sum()))
-            options.append((pace, length, steps, seconds, batches))
-        return sorted(options, key=lambda option: option[0])
-
     def _next(
-        self, active: Truths, gained: Floats, coming: bool, length: int
-    ) -> tuple[int, float, list[list[int]]]:
-        """Return a tuple (steps, seconds, batches): the number of steps until the next event, their
-        total duration, and the batches.
+        self, active: Truths, gained: Floats, coming: Any, length: int
+    ) -> tuple[float, int, int, float, list[list[int]]]:
+        """Return a tuple (pace, length, steps, seconds, batches): the pace of the next phase, in
+        seconds per token, its speculation length, the number of steps until the next event, the
+        duration of each of these steps, and the batches.
 
-        While some tasks have yet to arrive, every step may be an event.
+        If `coming` is true, some tasks have yet to arrive, so every step may be an event.
         """
+        self.budget.check()
         reached = self.inputs + gained
         group = np.flatnonzero(active)
         group = group[np.argsort(reached[group], kind="stable")]
@@ -250,7 +237,8 @@ class PhaseBuilder:
         )
         chosen = group[members].tolist()
         cuts = itertools.pairwise([0, *ends[:count].tolist()])
-        return steps, seconds * steps, [chosen[begin:end] for begin, end in cuts]
+        batches = [chosen[begin:end] for begin, end in cuts]
+        return seconds / float(tokens.sum()), length, steps, seconds, batches
 
 
 @dataclass(frozen=True)
@@ -298,13 +286,17 @@ class Rebatching(ContinuousServingMethod):
             if len(found) > 2 and found[-1][0] > found[-2][0] > found[-3][0]:
                 break
         chosen = lengths[: MAX_LENGTHS if few else len(found)]
+        if len(chosen) > 1:
+            found.append(builder.plan(chosen))
         apart = problem.arrival_seconds is not None and builder.mean_latency
-        for patience in (math.inf,) * (len(lengths) > 1) + PATIENCE * apart:
-            found.append(builder.plan(chosen, patience))
         for _, plan in sorted(found, key=lambda one: one[0]):
             # estimates of the mean latency are less accurate
             if offer_if_feasible(problem, plan, budget) and not (few and apart):
                 break
+        for patience in PATIENCE * apart:
+            offer_if_feasible(
+                problem, builder.plan(chosen if few else lengths[:1], patience)[1], budget
+            )
 
 
 def _bound(options: Sequence[Prepared], budget: Budget) -> float:

@@ -387,5 +387,4 @@ def form(server, active, gain, l, most_ends, most, members, ends):
     A, room = len(members), room_for(active, most_ends, most)
     room.gain[:] = gain
     groups(server, active, room, 3 * int(l > 0), False, False)
-    unused = np.empty(A, np.int64), np.empty(A)
-    return arrange(server, active, room, l, members, ends, unused[0], unused[1])
+    return arrange(server, active, room, l, members, ends, np.empty(A, np.int64), np.empty(A))
