@@ -6,10 +6,11 @@ new batches, and an adaptive speculation length is chosen again. Tasks are sorte
 tokens they have reached, in increasing or decreasing order, and batches are contiguous in this
 order. For every number of batches and every prefix of the tasks, a dynamic program keeps the
 sequence of batches whose verification ends first. New tasks form separate batches in their first
-step. Between two events, all batches use the same speculation length. An adaptive length is the one
-with the highest throughput, in tokens per second, until the next event. Choosing a separate length
-for each batch, jointly with the batches or afterwards, brought almost no gain and was sometimes
-worse.
+step. Between two events, all batches use the same speculation length. Until the last task has
+joined, an adaptive length is the one with the highest throughput, in tokens per second. Afterwards,
+a search over partial plans chooses the lengths (see `PhaseBuilder.plan`). Choosing a separate
+length for each batch, jointly with the batches or afterwards, brought almost no gain and was
+sometimes worse.
 
 The bandwidth shares are optimal for tasks that start together (Eq. 27). For tasks that arrive one
 at a time, these shares are scaled up as far as possible, provided that tasks that upload
@@ -23,11 +24,13 @@ delayed. Several values of a parameter called patience are tried (see `_admitted
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from heapq import heappop, heappush
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,10 +67,39 @@ PATIENCE = (0.25, 0.6, 1.0)
 tasks with long prompts are admitted (see `_admitted`).
 """
 
+STATES = 1000
+"""Number of partial plans that are distinguished while the longest output is decoded. If it is
+larger, plans are better and take more time to find.
+"""
+
+NARROWEST = 0.5
+"""Minimum difference between partial plans that are distinguished, in tokens per unfinished task.
+If it is smaller, plans for short outputs are better and take more time to find.
+"""
+
 FINISHED = 0.02
 """Fraction of the active tasks that must finish before new batches are formed, if the problem has
 more than `FEW` tasks.
 """
+
+
+class State(NamedTuple):
+    """A partial plan.
+
+    `clock` is the time at which it ends, and `cost` is its objective so far, summed over all tasks
+    if that is the mean latency; both are in seconds. `useful` is the number of tokens gained that
+    tasks need, and `gained` is the number that each task has gained. `step` is the next step. The
+    last phase begins in the state `before`, with these batches and this speculation length.
+    """
+
+    clock: float
+    cost: float = 0.0
+    useful: float = 0.0
+    gained: Any = 0.0
+    step: int = 1
+    before: State | None = None
+    batches: Sequence[Sequence[int]] = ()
+    length: int = 0
 
 
 class PhaseBuilder:
@@ -77,138 +109,136 @@ class PhaseBuilder:
 
     def __init__(self, prepared: Prepared, budget: Budget, outputs: Ints, shares: Floats) -> None:
         self.prepared, self.problem, self.shares = prepared, prepared.problem, shares
+        self.budget, self.mean_latency = budget, self.problem.objective == "mean_latency"
         self.kernels = budget.load("continuous_serving.online")
         self.server = self.kernels.Server(
             prepared.models, prepared.memory, prepared.runtimes, prepared.overlap
         )
         self.outputs = outputs.astype(np.float64)
+        self.needed = self.outputs * (1 - ROUNDING)
         self.inputs = self.problem.input_tokens.astype(np.float64)
         self.entries = 0  # in the phases of all plans
         self.tokens = cache(self.problem.tokens_per_step)  # there may be millions of lengths
 
     def plan(
-        self, lengths: Sequence[int], budget: Budget, patience: float = math.inf
+        self, lengths: Sequence[int], patience: float = math.inf
     ) -> tuple[float, ContinuousServingPlan]:
-        """Build a plan. Return a tuple (seconds, plan), where `seconds` is an estimate of the total
-        decoding time.
+        """Build a plan. Return a tuple (cost, plan), where `cost` is an estimate of the objective,
+        in seconds, summed over all tasks if it is the mean latency.
 
-        At every event, the plan switches to the speculation length in `lengths` with the highest
-        throughput.
+        Until the last task has joined, the plan switches at every event to the speculation length
+        in `lengths` with the highest throughput. From then on, partial plans are extended in the
+        order of their useful tokens: by each length, until the next event and until one step
+        earlier. Of two partial plans with the same number of unfinished tasks and almost the same
+        number of useful tokens, only one is kept. Tokens that the other has in addition are charged
+        at the pace of the fastest length.
         """
         tasks, mechanism = len(self.inputs), self.prepared.mechanism
         arrival, earliest = self.problem.readiness_at(mechanism, self.shares)
         prompt = np.add(*self.problem.stage_seconds(1, self.inputs, lengths[0], True))
-        alone = [
-            np.add(*self.problem.stage_seconds(1, self.inputs, length, False)) / self.tokens(length)
-            for length in lengths
-        ]
-        gained = np.zeros(tasks)
-        ready = np.full(tasks, np.inf)
-        served = np.zeros(tasks, np.bool_)
-        unfinished = np.ones(tasks, np.bool_)
-        clock, step, total, last = float(earliest.min()), 1, 0.0, 0.0
-        phases: list[Phase] = []
-        while unfinished.any():
-            waiting = ready == np.inf
+        pace = np.min(
+            [
+                np.add(*self.problem.stage_seconds(1, self.inputs, length, False))
+                / self.tokens(length)
+                for length in lengths
+            ],
+            axis=0,
+        )
+        ready, last = np.full(tasks, np.inf), 0.0
+        width = max(NARROWEST, float(self.outputs.max()) / STATES)
+        state = State(float(earliest.min()), gained=np.zeros(tasks))
+        kept: dict[object, State] = {None: state}
+        queue: list[tuple[float, int, object, State]] = [(0.0, -1, None, state)]
+        numbers = itertools.count()
+        while queue:
+            *_, key, state = heappop(queue)
+            if kept[key] is not state:
+                continue
+            clock, gained = state.clock, state.gained
+            unfinished, waiting = gained < self.needed, ready == np.inf
+            if waiting[unfinished].all():
+                clock = max(clock, float(earliest[waiting].min()))
             there = waiting & (earliest <= clock * (1 + ROUNDING))
-            rest = (self.outputs - gained) * np.min(alone, axis=0)
+            rest = (self.outputs - gained) * pace
             admitted = _admitted(there, unfinished & ~waiting, prompt, rest, patience)
             # a time within the previous step, so that the task joins the next step despite rounding
             ready[admitted] = np.maximum(earliest[admitted], clock - 0.5 * last)
             waiting[admitted] = False
             active = unfinished & ~waiting
-            if not active.any():
-                clock, last = float(earliest[waiting].min()), 0.0
-                continue
-            coming = waiting & ~there if tasks <= FEW else waiting
-            options = []
-            for length in lengths:
-                budget.check()
-                steps, seconds, batches = self._next(
-                    active, served, gained, bool(coming.any()), length
-                )
-                worth = seconds / (steps * float(self.tokens(length)[active].mean()))
-                options.append((worth, steps, seconds, length, batches))
-            _, steps, seconds, length, batches = min(options, key=lambda option: option[0])
-            total += seconds
-            over = np.flatnonzero(~unfinished)
-            lists = [batch.tolist() for batch in batches] + [
-                [k] for k in np.flatnonzero(waiting).tolist()
-            ]
-            lists[0] += over.tolist()
+            coming = (waiting & ~there if tasks <= FEW else waiting).any()
             self.entries += tasks
-            budget.hold("tasks times phases", 100.0 * self.entries)
+            self.budget.hold("tasks times phases", 100.0 * self.entries)
+            options = sorted(self._next(active, gained, coming, length) for length in lengths)
+            if waiting.any():
+                options = options[:1]
+            # the pace of a first step does not predict the pace of later steps
+            apart = waiting.any() or (gained[active] == 0.0).any()
+            weight = np.count_nonzero(unfinished) if self.mean_latency else 1
+            over = np.flatnonzero(~unfinished).tolist()
+            alone = [[k] for k in np.flatnonzero(waiting).tolist()]
+            for _, length, steps, last, batches in options:
+                lists = [batches[0] + over, *batches[1:], *alone]
+                for count in range(max(1, steps - (len(options) > 1)), steps + 1):
+                    had = gained + count * self.tokens(length) * active
+                    useful = float(np.minimum(had, self.outputs).sum())
+                    until = clock + count * last
+                    cost = state.cost + weight * (until - state.clock)
+                    left = np.count_nonzero(had < self.needed)
+                    key = left and (left, useful // (left * width), apart and (state.step, length))
+                    old = kept.get(key)
+                    worth = weight * options[0][0]
+                    if old and cost - old.cost >= worth * (useful - old.useful):
+                        continue
+                    kept[key] = State(
+                        until, cost, useful, had, state.step + count, state, lists, length
+                    )
+                    if left:
+                        heappush(queue, (useful, next(numbers), key, kept[key]))
+        state, phases = kept[0], []
+        while before := state.before:
+            parts = tuple(map(tuple, state.batches))
             phases.append(
-                Phase(first_step=step, batches=tuple(map(tuple, lists)), speculation_length=length)
+                Phase(first_step=before.step, batches=parts, speculation_length=state.length)
             )
-            runs = [(batch, length) for batch in batches]
-            for n in range(steps if waiting.any() else 0):
-                before = gained + n * self.tokens(length)
-                last = self.prepared.step_ends(runs, before, ~served)[-1]
-                clock += last
-            gained[active] += steps * self.tokens(length)[active]
-            served |= active
-            unfinished &= gained < self.outputs * (1 - ROUNDING)
-            step += steps
+            state = before
         shares = self.shares
         if patience < math.inf:
             upload = self.problem.uploads(mechanism, np.ones(tasks))
             shares = np.where(ready > earliest, upload / (ready - arrival), shares)
-        return total, self.prepared.plan(phases, lengths[0], shares)
+        return kept[0].cost, self.prepared.plan(phases[::-1], lengths[0], shares)
 
     def _next(
-        self, active: Any, served: Any, gained: Floats, coming: bool, length: int
-    ) -> tuple[int, float, list[Ints]]:
-        """Return a tuple (steps, seconds, batches): the number of steps until the next event, their
-        total duration, and the batches.
+        self, active: Truths, gained: Floats, coming: Any, length: int
+    ) -> tuple[float, int, int, float, list[list[int]]]:
+        """Return a tuple (pace, length, steps, seconds, batches): the pace of the next phase, in
+        seconds per token, its speculation length, the number of steps until the next event, the
+        duration of each of these steps, and the batches.
 
-        While some tasks have yet to arrive, every step may be an event.
+        If `coming` is true, some tasks have yet to arrive, so every step may be an event.
         """
-        old, new = np.flatnonzero(active & served), np.flatnonzero(active & ~served)
-        tokens = self.tokens(length)
-        steps = 1
-        if not len(new) and not coming:
-            left = np.ceil((self.outputs[old] * (1 - ROUNDING) - gained[old]) / tokens[old])
-            finished = int(FINISHED * len(old)) if len(self.inputs) > FEW else 0
+        self.budget.check()
+        reached = self.inputs + gained
+        group = np.flatnonzero(active)
+        group = group[np.argsort(reached[group], kind="stable")]
+        reached, tokens, begins = reached[group], self.tokens(length)[group], gained[group] == 0.0
+        steps, ahead = 1, 0.0
+        if not coming and not begins.any():
+            left = np.ceil((self.needed - gained)[group] / tokens)
+            finished = int(FINISHED * len(group)) if len(gained) > FEW else 0
             steps = max(1, int(np.partition(left, finished)[finished]))
-        seconds, batches = 0.0, []
-        for group, first in ((old, False), (new, True)):
-            if len(group):
-                gain = np.minimum(self.outputs[group] - gained[group], steps * tokens[group])
-                reached = self.inputs[group] + gained[group]
-                took, formed = self.form(reached, gain, length, steps, first)
-                seconds += took
-                batches += [group[batch] for batch in formed]
-        return steps, seconds, batches
-
-    def form(
-        self, reached: Floats, gain: Floats, length: int, steps: int, first: bool
-    ) -> tuple[float, list[Ints]]:
-        """Form batches of tasks. Return the total duration of several steps, in seconds, and the
-        batches in pipeline order.
-
-        Parameters
-        ----------
-        reached, gain
-            Number of tokens that each task has reached before the steps, and the maximum number of
-            tokens that it gains during the steps.
-        length, steps, first
-            Number of draft tokens per step, number of steps, and whether this is the first step of
-            the tasks.
-        """
-        order = np.argsort(reached, kind="stable")
-        count = len(order)
-        # the mean step represents all steps
-        ahead = 0.0
-        if not first:
-            ahead = 0.5 * (steps - 1) * float(self.tokens(length).min())
-        middle = reached[order] + ahead
-        active = self.kernels.Active(middle, middle, np.full(count, first), np.zeros(count))
-        slot = np.zeros(count, np.int64)
-        seconds = self.kernels.form(
-            self.server, active, gain[order] - ahead, length, first, MAX_ENDS, MAX_BATCHES, slot
+            # the mean step represents all steps
+            ahead = 0.5 * (steps - 1) * float(tokens.min())
+            reached += ahead
+        active = self.kernels.Active(reached, reached * begins, begins, np.zeros(len(group)))
+        gain = np.minimum((self.outputs - gained)[group], steps * tokens) - ahead
+        members, ends = np.zeros((2, len(group)), np.int64)
+        seconds, count = self.kernels.form(
+            self.server, active, gain, length, MAX_ENDS, MAX_BATCHES, members, ends
         )
-        return seconds * steps, [order[slot == place] for place in range(int(slot.max()) + 1)]
+        chosen = group[members].tolist()
+        cuts = itertools.pairwise([0, *ends[:count].tolist()])
+        batches = [chosen[begin:end] for begin, end in cuts]
+        return seconds / float(tokens.sum()), length, steps, seconds, batches
 
 
 @dataclass(frozen=True)
@@ -252,20 +282,21 @@ class Rebatching(ContinuousServingMethod):
         lengths = builder.prepared.lengths
         found: list[tuple[float, ContinuousServingPlan]] = []
         for length in lengths:
-            found.append(builder.plan(range(length, length + 1), budget))
+            found.append(builder.plan(range(length, length + 1)))
             if len(found) > 2 and found[-1][0] > found[-2][0] > found[-3][0]:
                 break
-        if len(lengths) > 1:
-            found.append(builder.plan(lengths[: MAX_LENGTHS if few else len(found)], budget))
+        chosen = lengths[: MAX_LENGTHS if few else len(found)]
+        if len(chosen) > 1:
+            found.append(builder.plan(chosen))
+        apart = problem.arrival_seconds is not None and builder.mean_latency
         for _, plan in sorted(found, key=lambda one: one[0]):
-            if offer_if_feasible(problem, plan, budget) and not few:
+            # estimates of the mean latency are less accurate
+            if offer_if_feasible(problem, plan, budget) and not (few and apart):
                 break
-        if problem.arrival_seconds is not None and problem.objective == "mean_latency":
-            for patience in PATIENCE:
-                if budget.is_proven(0.0):
-                    return
-                _, plan = builder.plan(lengths[: MAX_LENGTHS if few else 1], budget, patience)
-                offer_if_feasible(problem, plan, budget)
+        for patience in PATIENCE * apart:
+            offer_if_feasible(
+                problem, builder.plan(chosen if few else lengths[:1], patience)[1], budget
+            )
 
 
 def _bound(options: Sequence[Prepared], budget: Budget) -> float:

@@ -93,7 +93,7 @@ def test_an_index_error_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*arguments: Any, **named: Any) -> None:
         raise IndexError("index is out of bounds")
 
-    monkeypatch.setattr("specopt.solvers.continuous_serving.rebatching.PhaseBuilder.form", fails)
+    monkeypatch.setattr("specopt.solvers.continuous_serving.rebatching.PhaseBuilder._next", fails)
     serving = generate("continuous-serving/paper-1", tasks=2, max_output=5, seed=1)
     for limit in (None, 10.0):
         with pytest.raises(IndexError):

@@ -62,7 +62,7 @@ TINY: dict[tuple[str, str], Any] = {
     **{(SERVING + "length_aware", name): 0 for name in ("_DEAR_BOUND", "_CHEAP_BOUND")},
     **{
         ("continuous_serving/rebatching", name): 1
-        for name in ("MAX_ENDS", "MAX_BATCHES", "FEW", "MAX_LENGTHS")
+        for name in ("MAX_ENDS", "MAX_BATCHES", "STATES", "FEW", "MAX_LENGTHS")
     },
     (SERVING + "stand_in", "MAX_TURNS"): 1,
     ("verification_batch/pareto", "MAX_LABELS"): 1,

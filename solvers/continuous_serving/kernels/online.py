@@ -299,6 +299,33 @@ def serve(server, active, room, l, falling, swapped, steady):
     return done
 
 
+@helper
+def arrange(server, active, room, l, members, ends, guesses, finish):
+    """Form the batches of all groups in the fastest of four orders. Return the duration of the
+    step, in seconds, and the number of batches. The four arrays are modified as in `choose`.
+    """
+    least, form = INFINITY, 0
+    # if the order takes no time, short tasks first; swapping needs two groups that draft
+    for choice in range(4 if room.count[2] * room.count[3] > 0 else 2):
+        seconds = serve(server, active, room, l, choice & 1 == 1, choice & 2 == 2, False)
+        if seconds < least:
+            least, form = seconds, choice
+    falling, swapped = form & 1 == 1, form & 2 == 2
+    seconds = serve(server, active, room, l, falling, swapped, False)
+    M = filled = 0
+    for place in range(4):
+        g = place if place < 2 or not swapped else 5 - place
+        n, begin = room.count[g], 0
+        for m in range(1, room.cuts[g, 0] + 1):
+            for p in range(begin, room.cuts[g, m]):
+                members[filled] = room.group[g, n - 1 - p if falling else p]
+                filled += 1
+            begin = room.cuts[g, m]
+            ends[M], finish[M], guesses[M] = filled, room.finish[g, m], l if g >= 2 else 0
+            M += 1
+    return seconds, M
+
+
 @kernel(
     "Tuple((f8, i8))(Server, Active, const i8[::1], f8, f8, i8[::1], i8[::1], i8[::1], f8[::1])"
 )
@@ -341,53 +368,23 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
                 best, best_drafting, best_length = rated, drafting, l
     set_gains(active, best_length, room)
     groups(server, active, room, best_drafting, lengths[0] == 0, False)
-    least, form = INFINITY, 0
-    for choice in range(4):  # if the order takes no time, short tasks first
-        seconds = serve(server, active, room, best_length, choice & 1 == 1, choice & 2 == 2, False)
-        if seconds < least:
-            least, form = seconds, choice
-    falling, swapped = form & 1 == 1, form & 2 == 2
-    seconds = serve(server, active, room, best_length, falling, swapped, False)
-    M = filled = 0
-    for place in range(4):
-        g = place if place < 2 or not swapped else 5 - place
-        n, begin = room.count[g], 0
-        for m in range(1, room.cuts[g, 0] + 1):
-            for p in range(begin, room.cuts[g, m]):
-                members[filled] = room.group[g, n - 1 - p if falling else p]
-                filled += 1
-            begin = room.cuts[g, m]
-            ends[M], finish[M], guesses[M] = filled, room.finish[g, m], best_length if g >= 2 else 0
-            M += 1
-    return seconds, M
+    return arrange(server, active, room, best_length, members, ends, guesses, finish)
 
 
 @kernel(
-    "f8(Server, Active, f8[::1], i8, b1, i8, i8, i8[::1])",
-    steps=lambda server, active, gain, l, first, most_ends, most, slot: (
-        150 + most * min(len(slot), most_ends) ** 2
+    "Tuple((f8, i8))(Server, Active, f8[::1], i8, i8, i8, i8[::1], i8[::1])",
+    steps=lambda server, active, gain, l, most_ends, most, members, ends: (
+        150 + most * min(len(members), most_ends) ** 2
     ),
 )
-def form(server, active, gain, l, first, most_ends, most, slot):
-    """Form pipelined batches of tasks that draft l tokens, and return the duration of the step in
-    seconds.
+def form(server, active, gain, l, most_ends, most, members, ends):
+    """Form pipelined batches of tasks that draft l tokens. Return the duration of the step, in
+    seconds, and the number of batches.
 
-    The tasks are sorted by the number of tokens reached, in increasing order. `gain` contains the
-    number of tokens by which each task grows in memory. `first` states whether this is the first
-    step of the tasks. The index of the batch of each task k is written to slot[k].
+    `gain` contains the number of tokens by which each task grows in memory. The arrays `members`
+    and `ends` are modified in place. Batch m contains the tasks members[ends[m - 1]:ends[m]].
     """
-    A, room = len(slot), room_for(active, most_ends, most)
+    A, room = len(members), room_for(active, most_ends, most)
     room.gain[:] = gain
-    best = INFINITY
-    for falling in (False, True):
-        seconds = chain(
-            server, active, room.order, l, first, not first, falling, 0.0, 0.0, room, 0
-        )[1]
-        if seconds < best:
-            best = seconds
-            begin = 0
-            for m in range(room.cuts[0, 0]):
-                for p in range(begin, room.cuts[0, m + 1]):
-                    slot[A - 1 - p if falling else p] = m
-                begin = room.cuts[0, m + 1]
-    return best
+    groups(server, active, room, 3 * int(l > 0), False, False)
+    return arrange(server, active, room, l, members, ends, np.empty(A, np.int64), np.empty(A))

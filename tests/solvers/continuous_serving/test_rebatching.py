@@ -234,6 +234,17 @@ def test_prompts_wait_for_short_ones() -> None:
     assert found.bound >= 8.4
 
 
+@pytest.mark.parametrize(
+    ("name", "objective"),
+    [("burstgpt/llama-K24-together", 11.976), ("laboratory/continuous-serving-1", 5.82)],
+)
+def test_lengths_look_ahead(name: str, objective: float) -> None:
+    """Tests that lengths are not the fastest until the next event alone, whose plans take 11.999 s
+    and 5.833 s.
+    """
+    assert solve(load_saved(f"continuous-serving/{name}")).objective <= objective
+
+
 @pytest.mark.parametrize("least", [0, 1])
 def test_prompts_are_counted(least: int) -> None:
     """Tests that the bound of a task alone has its prompt: verified in any case, and taken in if it
