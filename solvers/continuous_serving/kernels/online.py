@@ -377,7 +377,8 @@ def form(server, active, gain, l, first, most_ends, most, slot):
     step of the tasks. The index of the batch of each task k is written to slot[k].
     """
     A, room = len(slot), room_for(active, most_ends, most)
-    room.gain[:] = gain
+    for k in range(A):
+        room.gain[:, k] = gain[k]
     best = INFINITY
     for falling in (False, True):
         seconds = chain(
