@@ -92,12 +92,11 @@ def kernels_of(kind: str) -> list[Any]:
     """Return the kernels for a problem kind. `kind` is the name of the kind's package, such as
     "serving_latency".
     """
-    modules = [importlib.import_module(name) for name in modules_of(kind)]
-    members = [(each, module.__name__) for module in modules for each in vars(module).values()]
     return [
         each
-        for each, home in members
-        if hasattr(each, "declared") and each.py_func.__module__ == home
+        for name in modules_of(kind)
+        for each in vars(importlib.import_module(name)).values()
+        if hasattr(each, "declared") and each.py_func.__module__ == name
     ]
 
 
@@ -105,7 +104,7 @@ def prepare(name: str) -> str:
     """Compile the kernel whose name has the form MODULE:KERNEL, or load it from the cache. Return
     `name`.
     """
-    module, _, function = name.partition(":")
-    kind, _, module = module.partition(".")
-    getattr(importlib.import_module(f"specopt.solvers.{kind}.kernels.{module}"), function).prepare()
+    for each in kernels_of(name.partition(".")[0]):
+        if each.name == name:
+            each.prepare()
     return name

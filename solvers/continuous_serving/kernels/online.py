@@ -385,6 +385,7 @@ def form(server, active, gain, l, most_ends, most, members, ends):
     and `ends` are modified in place. Batch m contains the tasks members[ends[m - 1]:ends[m]].
     """
     A, room = len(members), room_for(active, most_ends, most)
-    room.gain[:] = gain
+    for k in range(A):
+        room.gain[:, k] = gain[k]
     groups(server, active, room, 3 * int(l > 0), False, False)
     return arrange(server, active, room, l, members, ends, np.empty(A, np.int64), np.empty(A))

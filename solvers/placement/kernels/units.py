@@ -348,17 +348,19 @@ def limits(unit, options, trips, objective, clients, sizes, box, worths, rows, r
     The program contains the values of the options, and rows for memory, time and the clients of
     each class. The result is -1 if no pattern is in the box.
     """
-    shares, sums = np.empty(len(options)), np.empty((2, len(options)))
+    count = len(options)
+    shares, sums = np.empty(count), np.empty((2, count))
     reach(unit, options, trips, objective, sizes, box, worths, shares, sums)
     size = 1
     rhs[0] = unit.room * (1.0 + 1e-9)
-    rows[:, 0] = unit.kv * options["memory"]
+    for k in range(count):
+        rows[k, 0] = unit.kv * options[k].memory
     if box.full:
         size = pass_rows(unit, options, box.high, shares, rows, rhs, size)
         if not len(unit.beside):
-            later = np.empty(len(options))
+            later = np.empty(count)
             for factor in LATER:
-                for k in range(len(options)):
+                for k in range(count):
                     later[k] = 1.0 / passes_per_round(
                         options[k], trips, factor * box.high, options[k].latest
                     )
@@ -369,13 +371,13 @@ def limits(unit, options, trips, objective, clients, sizes, box, worths, rows, r
         size += 1
     else:
         rhs[size] = box.high * (1.0 + 1e-12)
-        rows[:, size] = sums[0]
         rhs[size + 1] = box.load_high * (1.0 + 1e-12) if box.load_low < 1.0 else 1.0
-        rows[:, size + 1] = shares
+        for k in range(count):
+            rows[k, size], rows[k, size + 1] = sums[0, k], shares[k]
         size += 2
     for c in range(sizes.classes):
         rhs[size] = clients[c]
-        for k in range(len(options)):
+        for k in range(count):
             rows[k, size] = 1.0 if options[k].cls == c else 0.0
         size += 1
     if rhs[:size].min() < 0.0:
@@ -383,7 +385,8 @@ def limits(unit, options, trips, objective, clients, sizes, box, worths, rows, r
     # The last row is the only row with a negative right-hand side.
     if not box.full and len(unit.beside) == 0 and box.low > 0.0:
         rhs[size] = -box.low * (1.0 - 1e-12)
-        rows[:, size] = -sums[1]
+        for k in range(count):
+            rows[k, size] = -sums[1, k]
         size += 1
     return size
 
@@ -465,10 +468,12 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
             return np.inf
         for r in range(size):
             amounts[r] = ratio if r == leaving else max(0.0, amounts[r] - ratio * direction[r])
-        inverse[leaving] /= direction[leaving]
+        for s in range(size):
+            inverse[leaving, s] /= direction[leaving]
         for r in range(size):
             if r != leaving and direction[r] != 0.0:
-                inverse[r] -= direction[r] * inverse[leaving]
+                for s in range(size):
+                    inverse[r, s] -= direction[r] * inverse[leaving, s]
         basis[leaving] = entering if entering < count else -1 - (entering - count)
         costs[leaving] = worths[entering] if entering < count else 0.0
     return np.inf

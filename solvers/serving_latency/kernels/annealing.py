@@ -5,6 +5,7 @@ import numpy as np
 from specopt.solvers.kernels.kernel import helper, kernel
 from specopt.solvers.kernels.random import draw_below, draw_exponential
 from specopt.solvers.serving_latency.kernels.plans import (
+    BATCH_COLUMNS,
     LAST,
     LONGEST,
     SIZE,
@@ -183,8 +184,8 @@ def draw_move(data, ranks, batches, lists, slot, order, M, stream):
 @helper
 def put_back(batches, lists, slot, a, c, count):
     """Undo a move: restore batches a and c to their state before `regroup`."""
-    batches[a] = batches[len(slot)]
-    batches[c] = batches[len(slot) + 1]
+    copy_first(batches[len(slot)], batches[a], BATCH_COLUMNS)
+    copy_first(batches[len(slot) + 1], batches[c], BATCH_COLUMNS)
     for t in range(count):
         k = lists[MOVED, t]
         lists[TARGET, k] = slot[k]
@@ -200,8 +201,8 @@ def regroup(data, batches, lists, slot, order, M, a, c, count, place):
     for t in range(count):
         k = lists[MOVED, t]
         lists[TARGET, k] = c if slot[k] == a else a
-    batches[len(slot)] = batches[a]
-    batches[len(slot) + 1] = batches[c]
+    copy_first(batches[a], batches[len(slot)], BATCH_COLUMNS)
+    copy_first(batches[c], batches[len(slot) + 1], BATCH_COLUMNS)
     k = lists[MOVED, 0]
     if count == 1 and k != batches[a, TOP] and data.task[k, OUTPUT] < batches[a, LONGEST]:
         batches[a, SIZE] -= 1.0  # the longest input and output stay

@@ -10,22 +10,8 @@ which start when the stages become free. Blocks are sorted by rank[m], and only 
 ranks can be reordered.
 """
 
-from specopt.solvers.kernels.kernel import helper, kernel, record
+from specopt.solvers.kernels.kernel import kernel, record
 from specopt.solvers.serving_latency.kernels.step import served
-
-
-@helper
-def remaining_seconds(times, M, order, s, left, drafted, done):
-    """Return the minimum makespan, in scenario s, over all orders of the blocks that remain.
-
-    The stages become free at the times `drafted` and `done`.
-    """
-    for k in range(M):
-        m = order[s, k]
-        if left[m]:
-            drafted, done = served(True, drafted, done, times[0, s, m], times[1, s, m])
-    return done
-
 
 Orders = record(  # a depth-first search over orders
     "Orders",
@@ -75,7 +61,11 @@ def enumerate_orders(nodes_allowed, upper, orders, leaves):
                 True, free[level, 0, s], free[level, 1, s], times[0, s, m], times[1, s, m]
             )
             free[level + 1, 0, s], free[level + 1, 1, s] = drafted, done
-            bound += remaining_seconds(times, M, order, s, left, drafted, done)
+            for k in range(M):  # the minimum makespan over all orders of the blocks that remain
+                r = order[s, k]
+                if left[r]:
+                    drafted, done = served(True, drafted, done, times[0, s, r], times[1, s, r])
+            bound += done
         if bound < upper:
             level += 1
             stack[level] = 0

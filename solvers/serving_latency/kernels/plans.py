@@ -84,15 +84,6 @@ def sum_of_envelope(lines, q, count):
 
 
 @helper
-def prefill_seconds(batches, order, M):
-    """Return the makespan of the prefill step, in seconds (Eq. 20-21)."""
-    drafted = done = 0.0
-    for m in range(M):
-        drafted, done = served(True, drafted, done, batches[order[m], D1], batches[order[m], V1])
-    return done
-
-
-@helper
 def decode_seconds(data, batches, order, M, lines):
     """Return the sum of the makespans of all steps after the first, in seconds (Eq. 20-22).
 
@@ -170,7 +161,11 @@ def inference_seconds(data, batches, order, M, lines):
     total = 0.0
     if overlaps(data):
         total = decode_seconds(data, batches, order, M, lines)
-        return prefill_seconds(batches, order, M) + total
+        drafted = done = 0.0
+        for m in range(M):  # the prefill step
+            b = order[m]
+            drafted, done = served(True, drafted, done, batches[b, D1], batches[b, V1])
+        return done + total
     for m in range(M):
         total += batches[order[m], OWN]
     return total
