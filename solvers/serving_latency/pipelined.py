@@ -12,7 +12,7 @@ is free. For every speculation length l and number of batches M, the search
    exactly. The first paths distinguish a few of the first and last positions and pool the
    positions between them. If there are many blocks, the paths run over cells of tasks
    (`specopt.solvers.serving_latency.blocks`). The lowest bound is refined with more positions and
-   finer cells;
+   finer cells. Simulated annealing improves the best plan for each of a few numbers of batches;
 3. enumerates the remaining plans. The outer enumeration divides the sorted tasks into blocks and
    assigns blocks to the distinguished positions (`specopt.solvers.serving_latency.positions`). The
    inner enumeration tries all orders of the pooled blocks
@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,10 +83,11 @@ _PLANS = 1500  # with affine runtimes, all plans are rated up to this many with 
 # for tables of runtimes with several pieces and shortest paths over them, roughly
 _BYTES_PER_ENTRY = 200
 _SECONDS_PER_ENTRY = 3e-7  # to fill the tables, roughly
-_TRIES = 10_000  # maximum number of tries of the local search between two checks for improvement
-_TRIES_PER_CALL = 2_000
-_HEAT = 3e-5  # relative worsening at the start of annealing
-_SECONDS_PER_TRY = 1e-7  # per try of the local search and batch
+_TRIES_PER_BLOCK = 1000  # tries of one annealing, per block of the plan
+_TRIES = 20_000_000  # the same at most, divided by the number of blocks and of columns of runtimes
+_HEAT = 0.03  # relative worsening at the start of annealing, divided by the number of blocks
+_WORK_PER_TASK = 15_000  # entries of shortest paths between two annealings, per task
+_SECONDS_PER_TRY = 1e-8  # per try of the annealing and block
 _SECONDS_PER_BLOCK = 3e-9  # per node of the orders and scenario
 _SECONDS_PER_PAIR = 2e-8  # per pair of blocks, to sort them in advance
 
@@ -171,6 +171,9 @@ class PipelinedSearch:
             else budget.objective - prepared.communication_seconds
         )
         self.rating = True  # whether paths are rated as plans
+        # by speculation length and number of blocks, the best plan's inference time and the ends of
+        # its blocks in pipeline order
+        self.found: dict[tuple[int, int], tuple[float, Ints]] = {}
         self.open: list[Part] = []
         self.left: list[Part] = []  # parts that stay open at the end
         self.dropped = math.inf  # bound on the plans of all closed parts
@@ -178,7 +181,12 @@ class PipelinedSearch:
         self.coarse = prepared.linear and self._entries >= _WIDE * prepared.tasks
         self.tables: dict[tuple[int, int], Tables] = {}
         self.stream = np.array([random_key(budget.seed)])
-        self.stats: dict[str, Any] = {"parts": 0, "lagrangian_rounds": 0, "nodes": 0}
+        self.stats: dict[str, Any] = {
+            "parts": 0,
+            "lagrangian_rounds": 0,
+            "annealings": 0,
+            "nodes": 0,
+        }
 
     @property
     def cut(self) -> float:
@@ -427,42 +435,37 @@ class PipelinedSearch:
             out,
         )
         k = int(np.argmin(out))
-        pairs = zip(ends[k], sizes[k], strict=True)
-        self._keep(float(out[k]), (np.arange(end - size, end) for end, size in pairs), length)
-        return out
-
-    def _keep(self, seconds: float, batches: Iterable[Ints], length: int) -> None:
-        """Record a plan with inference time `seconds` as the new incumbent if it improves on the
-        incumbent.
-
-        The iterable `batches` is consumed only in this case.
-        """
+        seconds, key = float(out[k]), (length, blocks)
+        if key not in self.found or seconds < self.found[key][0]:
+            self.found[key] = seconds, ends[k]
         if seconds < self.best * (1 - 1e-13):
             self.best = seconds
-            self.budget.offer(self.prepared.plan(list(batches), length))
+            pairs = zip(ends[k], sizes[k], strict=True)
+            batches = [np.arange(end - size, end) for end, size in pairs]
+            self.budget.offer(self.prepared.plan(batches, length))
+        return out
 
-    def _improve(self, length: int, ends: Ints, sizes: Ints) -> None:
-        """Run simulated annealing, starting from blocks in pipeline order, for as long as the plan
-        improves.
+    def _improve(self, work: float) -> None:
+        """Improve the best plan, and the plans with one block fewer and one block more, by
+        simulated annealing.
+
+        The number of runs grows with the work spent on a bound. Successive runs start at three
+        different temperatures.
         """
-        ranks, place, count = np.arange(self.prepared.tasks), np.argsort(ends), len(ends)
-        plan = np.stack([np.repeat(place, sizes[place]), ranks] * 2)
-        counts, seconds = np.array([count] * 2), np.array([self._rate(length, ends, sizes)] * 2)
-        data, tries = stages(self.prepared, length).data, min(_TRIES, 100 * len(ranks))
-        while True:
-            before = float(seconds[1])
-            for done in range(0, tries, _TRIES_PER_CALL):
-                stop = min(tries, done + _TRIES_PER_CALL)
-                self.annealing.improve_batches(
-                    done, stop, tries, data, ranks, _HEAT, plan, counts, seconds, self.stream
-                )
-                slot, order = plan[self.annealing.BEST_SLOT :]
-                batches = (np.flatnonzero(slot == m) for m in order[: counts[1]])
-                self._keep(float(seconds[1]), batches, length)
-                self.budget.spend((stop - done) * count * _SECONDS_PER_TRY)
+        runs = 1 + int(work / (_WORK_PER_TASK * self.prepared.tasks))
+        for run, more in itertools.product(range(runs), (-1, 0, 1)):
+            length, best = min(self.found, key=lambda key: self.found[key][0])
+            count = best + more
+            if (length, count) in self.found:
+                data, ends = stages(self.prepared, length).data, self.found[length, count][1]
+                most = _TRIES // (count * data.runtimes.shape[-1])
+                tries, heat = min(_TRIES_PER_BLOCK * count, most), _HEAT * 0.3 ** (run % 3) / count
+                plan = np.stack([np.sort(ends), np.argsort(np.argsort(ends))])
+                self.annealing.improve_blocks(tries, data, self.width, heat, plan, self.stream)
+                ends, order = plan
+                self._rate(length, ends[order], np.diff(ends, prepend=0)[order])
+                self.budget.spend(tries * count * _SECONDS_PER_TRY)
                 self.budget.check()
-            if seconds[1] > before * (1 - 1e-4):
-                return
 
     def _rate_every_plan(self) -> None:
         """Evaluate every plan: every partition into contiguous blocks in every pipeline order, at
@@ -539,13 +542,12 @@ class PipelinedSearch:
                 break
             weights = proposal
         part.work += paths.work
+        if self.found:
+            self._improve(paths.work)
 
-    def _rate_path(self, part: Part, tables: Tables, path: Path, near: float = 1.001) -> None:
+    def _rate_path(self, part: Part, tables: Tables, path: Path) -> None:
         """Evaluate the plan of a shortest path. Pooled blocks run between the special blocks, in
         the order of Johnson's rule.
-
-        If the pool is not empty and the plan's inference time is less than `near` times the
-        incumbent's, local search improves the plan.
         """
         ends, sizes, positions = path
         draft, verify = tables.times(ends, sizes)
@@ -556,9 +558,7 @@ class PipelinedSearch:
             if (sizes > self.width[ends]).any():
                 return
         order = order[sizes[order] > 0]
-        seconds = self._rate(part.length, ends[order], sizes[order])
-        if part.specials in positions and seconds < self.best * near:
-            self._improve(part.length, ends[order], sizes[order])
+        self._rate(part.length, ends[order], sizes[order])
 
     # ------------------------------------------------------------------ enumeration
 
@@ -608,7 +608,7 @@ class PipelinedSearch:
         while not search.done and search.work + ordering <= patience:
             before = self.best
             for path in search.advance(_NODES, self.cut):
-                self._rate_path(part, tables, path, near=1.0001)
+                self._rate_path(part, tables, path)
                 if (path[2] == part.specials).sum() > 1:
                     nodes = (patience - search.work - ordering) / ENTRIES_PER_NODE
                     taken, ended = self._try_orders(part, path, nodes)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from specopt.solvers.kernels.kernel import helper, kernel
-from specopt.solvers.kernels.random import draw_below, draw_exponential
+from specopt.solvers.kernels.random import draw, draw_below, draw_exponential
 from specopt.solvers.serving_latency.kernels.plans import (
     BATCH_COLUMNS,
     LAST,
@@ -17,6 +17,7 @@ from specopt.solvers.serving_latency.kernels.plans import (
     work_space,
 )
 from specopt.solvers.serving_latency.kernels.stages import (
+    INFINITY,
     INPUT,
     OUTPUT,
     STEPS,
@@ -36,6 +37,11 @@ SLOT, ORDER, BEST_SLOT, BEST_ORDER = range(4)
 # other plans for many tasks.
 ANY, LONGEST_OUTPUT, LONGEST_INPUT, SWAP, BEYOND = 30, 36, 42, 57, 67
 CUT, ABSORB, MERGE, SPLIT, EXCHANGE = 77, 81, 85, 90, 95
+# Moves of the annealer of blocks, as cumulative tenths of draws: exchange two blocks in the
+# pipeline, or exchange the sizes of two blocks; otherwise, move a few tasks from one block to
+# another. The blocks between the two keep their sizes, so their tasks change. Other tenths and
+# other numbers of tasks make `exact` end with other plans for many tasks.
+ORDERS, SIZES, MAX_MOVED = 3, 5, 8
 HEAD, AFTER, BEFORE, TARGET, MOVED, OLD_ORDER = range(6)  # rows of the annealer's lists
 
 
@@ -295,3 +301,63 @@ def improve_batches(first, stop, tries, data, ranks, heat, plan, counts, seconds
                 put_back(batches, lists, slot, a, c, count)
     counts[0] = M
     seconds[0], seconds[1] = current, best
+
+
+@helper
+def fill_blocks(data, batches, width, ends, first, last):
+    """Compute the stage times of the blocks first..last from their ends.
+
+    Return whether these blocks are not empty and fit in memory. If not, the result is incomplete.
+    """
+    for m in range(last, first - 1, -1):  # descending, so that no index is out of range
+        size = ends[m] - (ends[m - 1] if m > 0 else 0)
+        if not 0 < size <= width[ends[m]]:
+            return False
+        batches[m, SIZE], batches[m, TOP] = size, ends[m] - 1
+        batches[m, LAST] = data.task[0, STEPS]
+        fill(data, batches, m)
+    return True
+
+
+@kernel("f8(i8, Data, i8[::1], f8, i8[:, ::1], u8[::1])")
+def improve_blocks(tries, data, width, heat, plan, stream):
+    """Run `tries` attempts of simulated annealing over contiguous blocks of sorted tasks and their
+    pipeline order. Return the inference time T_inf of the best plan.
+
+    All tasks are assumed to have the same output length. The number of blocks stays the same, and
+    a block that ends after e tasks has at most width[e] tasks. The rows of `plan` contain the ends
+    of the blocks in sorted order, and the blocks in pipeline order. They are replaced with those of
+    the best plan.
+    """
+    ends, order = plan[0], plan[1]
+    M = len(ends)
+    batches, _, lines = work_space(M)
+    fill_blocks(data, batches, width, ends, 0, M - 1)
+    current = best = inference_seconds(data, batches, order, M, lines)
+    before, best_plan = plan.copy(), plan.copy()
+    for attempt in range(tries):
+        before[:] = plan
+        i = draw_below(stream, 0, M)
+        j = min(M - 1, i + int(M ** draw(stream, 0)))  # more often near i than far from it
+        kind = draw_below(stream, 0, 10)
+        if kind < ORDERS:
+            order[i], order[j] = order[j], order[i]
+        elif kind < SIZES:
+            ends[i:j] += int(batches[j, SIZE] - batches[i, SIZE])
+        else:
+            ends[i:j] += int(MAX_MOVED ** draw(stream, 0)) * (2 * draw_below(stream, 0, 2) - 1)
+        rated = INFINITY
+        if kind < ORDERS or fill_blocks(data, batches, width, ends, i, j):
+            rated = inference_seconds(data, batches, order, M, lines)
+        warmth = draw_exponential(stream, 0, heat * np.exp(-7.0 * attempt / tries))
+        if rated <= current * (1.0 + warmth):
+            current = rated
+            if current < best:
+                best = current
+                best_plan[:] = plan
+        else:
+            plan[:] = before
+            if kind >= ORDERS:
+                fill_blocks(data, batches, width, ends, i, j)
+    plan[:] = best_plan
+    return best

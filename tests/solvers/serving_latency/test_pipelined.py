@@ -103,6 +103,16 @@ def test_workers_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> N
         assert [other.stats[key] for key in WORK] == [one.stats[key] for key in WORK]
 
 
+@pytest.mark.slow
+def test_annealing_finds_the_best_number_of_batches() -> None:
+    """Tests that the search soon leaves a local optimum with one batch fewer than the best known
+    plan.
+    """
+    best = saved_instance("serving-latency/equal-inputs/K200").best.objective
+    result = solve(load_saved("serving-latency/equal-inputs/K200"), "exact", gap=3.7e-4)
+    assert result.objective <= best * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_incumbent_and_bound_are_valid_at_every_moment(seed: int) -> None:
     """Tests that progress only improves, and that bound <= final objective <= every incumbent."""

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specopt.kinds.serving_latency.strategies import problems
+from specopt.solvers.serving_latency.blocks import widths
 from specopt.solvers.serving_latency.kernels import annealing, plans
 from specopt.solvers.serving_latency.kernels import stages as kernels
 from specopt.solvers.serving_latency.prepare import prepare
@@ -66,3 +67,11 @@ def test_local_search_rates_plans_as_others_do(problem: Any) -> None:
             place = np.argsort(order)[slot]
             found = plans.plan_seconds(int(counts[part]), data, place)
             assert seconds[part] == pytest.approx(found, rel=1e-12)
+        blocks, width = np.stack([every + 1, every]), widths(prepared)
+        best = annealing.improve_blocks(100, data, width, 1e-3, blocks, stream)
+        assert best <= alone[0]
+        ends, order = blocks
+        sizes = np.diff(ends, prepend=0)
+        assert np.all((sizes > 0) & (sizes <= width[ends]))
+        plans.sequences_seconds(1, tasks, data, ends[order][None, :], sizes[order][None, :], alone)
+        assert best == pytest.approx(alone[0], rel=1e-12)
