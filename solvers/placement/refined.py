@@ -25,10 +25,11 @@ from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, most_options
 from specopt.solvers.placement.relaxation import Duals, Relaxation
 from specopt.solvers.placement.rounding import completed, improved, nearest, whole_units
 
-FEW_PATTERNS, MANY_PATTERNS = 10_000, 3_000_000
+FEW_PATTERNS, MANY_PATTERNS = 3000, 3_000_000
 """Limits on the number of patterns that are listed completely.
 
-The first limit applies at the start. The second applies at the end, if optimality is not proven.
+At the start, patterns are listed without compiling a kernel up to the first limit, and by a kernel
+up to ten times as many. The second limit applies at the end, if optimality is not proven.
 """
 
 EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
@@ -104,9 +105,15 @@ class Refined(PlacementMethod):
         for used in first_plans(prepared):
             offer(prepared, used, budget)
         whole = all(draft.context is not None for draft in prepared.drafts)
-        few = list(islice(all_patterns(prepared), FEW_PATTERNS + 1)) if whole else []
-        if whole and len(few) <= FEW_PATTERNS:
-            stats = _listed(prepared, undominated(prepared, valued(prepared, few)), budget)
+        patterns = None
+        if whole:
+            patterns = list(islice(all_patterns(prepared), FEW_PATTERNS + 1))
+            if len(patterns) <= FEW_PATTERNS:
+                patterns = undominated(prepared, valued(prepared, patterns))
+            else:
+                patterns = every(prepared, 10 * FEW_PATTERNS)
+        if patterns is not None:
+            stats = _listed(prepared, patterns, budget)
         else:
             near = whole and sum(prepared.clients) <= LISTED_CLIENTS
             stats = _priced(prepared, near, budget)
