@@ -22,8 +22,8 @@ from specopt.solvers.placement.listing import every
 from specopt.solvers.placement.method import PlacementMethod, offer, plain, why_infeasible
 from specopt.solvers.placement.patterns import Pattern, all_patterns, sign, undominated, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, most_options, prepare
-from specopt.solvers.placement.relaxation import Duals, Relaxation
-from specopt.solvers.placement.rounding import completed, improved, nearest, whole_units
+from specopt.solvers.placement.relaxation import FEW_UNITS, Duals, Relaxation
+from specopt.solvers.placement.rounding import completed, improved, whole_units
 
 FEW_PATTERNS, MANY_PATTERNS = 3000, 3_000_000
 """Limits on the number of patterns that are listed completely.
@@ -58,10 +58,10 @@ NARROW = tuple(
 )
 """Ratio of the ends of a box up to which the box is not split, for each round."""
 
-NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)
+NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2)
 """Fractions of the optimality gap that a listed pattern may lose, in the order of trials.
 
-Small fractions yield few patterns and are therefore tried first.
+Small fractions yield few patterns and are therefore tried first. The whole gap is tried last.
 """
 
 BOXES = (16, 40)
@@ -196,17 +196,8 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
 
 
 def _improve(budget: Budget, value: float) -> None:
-    """Record an upper bound on the value of every plan in the budget.
-
-    For the objective "capacity", the bound is rounded down to a share that corresponds to an
-    integer number of clients of some class.
-    """
+    """Record an upper bound on the value of every plan in the budget."""
     problem: PlacementProblem = budget.problem  # type: ignore[assignment]
-    if problem.objective == "capacity" and value < math.inf:
-        value = max(
-            math.floor(value * one.clients * (1.0 + 1e-9) + 1e-9) / one.clients
-            for one in problem.classes
-        )
     budget.improve_bound(problem.widened(sign(problem) * value, problem.scale))
 
 
@@ -216,6 +207,8 @@ def _round(relaxation: Relaxation, duals: Duals, budget: Budget, numbers: tuple[
     Rounding is repeated for each number of boxes in `numbers`.
     """
     prepared = relaxation.prepared
+    if relaxation.capacity and relaxation.most[-1] <= FEW_UNITS:
+        numbers = 0, *numbers
     for boxes in numbers:
         units = whole_units(relaxation, duals, boxes, min(SECONDS_PER_PLAN, 0.5 * budget.remaining))
         whole = completed(prepared, units)
@@ -225,6 +218,8 @@ def _round(relaxation: Relaxation, duals: Duals, budget: Budget, numbers: tuple[
             for one, number in whole.items():
                 better[improved(prepared, one)] += number
             offer(prepared, better, budget)
+        if budget.is_proven(1e-9):
+            break
 
 
 def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
@@ -275,17 +270,16 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
 def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
     """Choose among all integer patterns that can occur in a better plan.
 
-    Return whether this succeeded. The patterns of the master program are rounded first to find a
-    good plan. The better this plan is, the fewer patterns need to be listed.
+    Return whether this succeeded. The patterns that lose least are listed first to find a good
+    plan. The better this plan is, the fewer patterns need to be listed.
     """
     prepared = relaxation.prepared
-    _chosen(prepared, undominated(prepared, nearest(relaxation)), budget)
     reached = _reached(budget)
     if reached == -math.inf:
         return False
     lost = (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
     columns = relaxation.near_columns(duals, lost, budget.check)
-    for share in NEAR:
+    for share in (*NEAR, 1.0):
         reached = _reached(budget)
         lost = share * (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
         patterns = relaxation.near(duals, lost, columns)

@@ -15,7 +15,6 @@ from specopt.solvers.placement.kernels.units import (
     is_full,
     limits,
     own_worth,
-    price_out,
     simplex,
     value,
 )
@@ -190,7 +189,11 @@ def near(unit, options, trips, rules, sizes, prices, clients, box, kept):
         spare += own_worth(unit, rules.objective, box) - sizes.threshold
         if is_full(box):
             spare -= sizes.full
-        price_out(worths, table, size, duals, losses)
+        for k in range(count):
+            losses[k] = -worths[k]
+            for r in range(size):
+                losses[k] += table[k, r] * max(0.0, duals[r])
+            losses[k] = max(0.0, losses[k])
     size -= rhs[size - 1] < 0.0
     able, found = np.empty(count, np.int64), 0
     held = np.empty((count, size + 1))

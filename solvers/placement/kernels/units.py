@@ -475,19 +475,6 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
 
 
 @helper
-def price_out(worths, rows, size, duals, losses):
-    """Write the loss of one client of every option at the dual prices of a linear program.
-
-    The value of a pattern is at most the value of the dual prices minus the losses of its clients.
-    """
-    for k in range(len(rows)):
-        losses[k] = -worths[k]
-        for r in range(size):
-            losses[k] += rows[k, r] * max(0.0, duals[r])
-        losses[k] = max(0.0, losses[k])
-
-
-@helper
 def middle(box, sizes):
     """Return the point at which to split a box, and whether to split its range of loads.
 
@@ -524,7 +511,7 @@ def search(
     count, width = len(options), chosen.shape[1]
     worths, table, rhs = np.empty(count), np.empty((count, width)), np.empty(width)
     basis, levels, duals = np.empty(width, np.int64), np.empty(width), np.empty(width)
-    bounds, losses = np.full(len(boxes), -np.inf), np.empty(count)
+    bounds = np.full(len(boxes), -np.inf)
     used, found, fresh = 0, 0, 0
     while used < len(boxes) and boxes[used].low >= 0.0:
         used += 1
@@ -536,9 +523,9 @@ def search(
             if size > 0:
                 worths -= prices
                 bounds[k] = simplex(worths, table[:, :size], rhs, size, basis, levels, duals)
-                # Every pattern has at least one client.
-                price_out(worths, table, size, duals, losses)
-                bounds[k] += own_worth(unit, objective, boxes[k]) - losses.min()
+                bounds[k] += own_worth(unit, objective, boxes[k])
+                if rhs[size - 1] >= 0.0:  # every pattern has at least one client
+                    bounds[k] += min(0.0, worths.max())
                 if is_full(boxes[k]):
                     bounds[k] -= sizes.full
         fresh = used
