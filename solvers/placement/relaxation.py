@@ -191,7 +191,7 @@ class Relaxation:
         share = -value / (of_classes @ clients)
         while True:
             served = np.ceil(share * clients * (1.0 - 1e-9))
-            if -of_classes @ served <= value * (1.0 + 1e-9):
+            if -of_classes @ served <= value:
                 return float(share)
             share = ((served - 1.0) / clients).max()
 

@@ -45,7 +45,6 @@ def whole_units(
     frame = Frame.of(prepared)
     program = frame.program
     if not boxes:
-        program.costs[-1] = 0.0
         for row, clients in zip(frame.classes, prepared.clients, strict=True):
             program.lower[row] = math.ceil(relaxation.bound * clients * (1.0 - 1e-9))
     placed: list[tuple[int, int, dict[int, int]]] = []
