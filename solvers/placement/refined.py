@@ -22,7 +22,7 @@ from specopt.solvers.placement.listing import every
 from specopt.solvers.placement.method import PlacementMethod, offer, plain, why_infeasible
 from specopt.solvers.placement.patterns import Pattern, all_patterns, sign, undominated, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, most_options, prepare
-from specopt.solvers.placement.relaxation import FEW_UNITS, Duals, Relaxation
+from specopt.solvers.placement.relaxation import Duals, Relaxation
 from specopt.solvers.placement.rounding import completed, improved, whole_units
 
 FEW_PATTERNS, MANY_PATTERNS = 3000, 3_000_000
@@ -115,8 +115,7 @@ class Refined(PlacementMethod):
         if patterns is not None:
             stats = _listed(prepared, patterns, budget)
         else:
-            near = whole and sum(prepared.clients) <= LISTED_CLIENTS
-            stats = _priced(prepared, near, budget)
+            stats = _priced(prepared, whole and sum(prepared.clients) <= LISTED_CLIENTS, budget)
         proven = budget.is_proven(1e-9)
         if not proven:
             budget.check()  # HiGHS may have stopped because of the time limit
@@ -204,10 +203,11 @@ def _improve(budget: Budget, value: float) -> None:
 def _round(relaxation: Relaxation, duals: Duals, budget: Budget, numbers: tuple[int, ...]) -> None:
     """Round a solution of the master program to plans, and record these plans in the budget.
 
-    Rounding is repeated for each number of boxes in `numbers`.
+    Rounding is repeated for each number of boxes in `numbers`, until a plan reaches the bound. For
+    the objective "capacity" on few units, integer numbers of clients are tried first.
     """
     prepared = relaxation.prepared
-    if relaxation.capacity and relaxation.most[-1] <= FEW_UNITS:
+    if relaxation.capacity and relaxation.few:
         numbers = 0, *numbers
     for boxes in numbers:
         units = whole_units(relaxation, duals, boxes, min(SECONDS_PER_PLAN, 0.5 * budget.remaining))
@@ -273,16 +273,14 @@ def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
     Return whether this succeeded. The patterns that lose least are listed first to find a good
     plan. The better this plan is, the fewer patterns need to be listed.
     """
-    prepared = relaxation.prepared
-    reached = _reached(budget)
-    if reached == -math.inf:
-        return False
-    lost = (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
-    columns = relaxation.near_columns(duals, lost, budget.check)
+    prepared, columns = relaxation.prepared, None
     for share in (*NEAR, 1.0):
         reached = _reached(budget)
-        lost = share * (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
-        patterns = relaxation.near(duals, lost, columns)
+        if reached == -math.inf:
+            return False
+        lost = (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
+        columns = columns or relaxation.near_columns(duals, lost, budget.check)
+        patterns = relaxation.near(duals, share * lost, columns)
         if patterns is None:
             return False
         bound = _chosen(prepared, undominated(prepared, patterns), budget)

@@ -27,7 +27,8 @@ from specopt.solvers.placement.prepare import Prepared, Side
 FEW_UNITS = 24
 """Maximum number of units for which the size of a class limits patterns.
 
-No pattern may then contain more clients of a class than exist.
+No pattern may then contain more clients of a class than exist. For the objective "capacity", it is
+the maximum number of units to which integer numbers of clients are assigned.
 """
 
 SPARE = 4096
@@ -99,6 +100,8 @@ class Relaxation:
     ----------
     columns
         Patterns in the master program.
+    few
+        Whether the problem has at most `FEW_UNITS` units.
     least, most
         Lower and upper bounds on the numbers of units (see `counted`). Initially, they are 0 and
         the number of available units.
@@ -124,8 +127,8 @@ class Relaxation:
         self.value, self.missing = -math.inf, 0.0
         self.used: list[tuple[Column, float]] = []
         self.capacity = problem.objective == "capacity"
-        few = self.most[-1] <= FEW_UNITS
-        self.classes = len(problem.classes) if few and not self.capacity else 0
+        self.few = self.most[-1] <= FEW_UNITS
+        self.classes = len(problem.classes) if self.few and not self.capacity else 0
         self.covers = list(covers(prepared))
         self.width = width(prepared, self.classes)
         self.penalty = penalty or self._penalty()
@@ -156,8 +159,8 @@ class Relaxation:
             check()
             duals = self._master()
             bound, found = self._price(check, duals)
-            share = self._share(bound, duals[0]) if self.capacity else bound
-            self.bound, self.last = min(self.bound, share), bound
+            whole = self._share(bound, duals[0]) if self.capacity and bound < math.inf else bound
+            self.bound, self.last = min(self.bound, whole), bound
             known = set(self.columns)
             found = [column for column in found if column not in known]
             if not found or bound - self.value <= gap * max(abs(self.value), abs(bound)):

@@ -46,12 +46,11 @@ def whole_units(
     program = frame.program
     if not boxes:
         for row, clients in zip(frame.classes, prepared.clients, strict=True):
-            program.lower[row] = math.ceil(relaxation.bound * clients * (1.0 - 1e-9))
+            program.lower[row] = math.ceil(min(relaxation.bound, 1e9) * clients * (1.0 - 1e-9))
     placed: list[tuple[int, int, dict[int, int]]] = []
     for side, options, worths, table, rhs, own in _groups(relaxation, duals, boxes):
         verifier = prepared.sides[side].verifier
-        units = prepared.problem.verifiers[verifier].units
-        for most in [math.inf] if boxes else [1.0] * units:
+        for most in [math.inf] if boxes else [1.0] * prepared.problem.verifiers[verifier].units:
             rows = program.rows([-math.inf] * len(rhs), [0.0] * len(rhs))
             held = {row: -room for row, room in zip(rows, rhs.tolist(), strict=True)}
             held[frame.verifiers[verifier]] = 1.0

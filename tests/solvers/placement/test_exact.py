@@ -286,9 +286,9 @@ def test_a_kernel_lists_ten_times_as_many_patterns(
     limit: float, priced: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that all patterns are listed up to ten times the limit, above which they are priced."""
-    number = count_exact(INSTANCES["goodput"], 10_000)
-    monkeypatch.setattr(refined, "FEW_PATTERNS", int(limit * number))
-    result = solve(INSTANCES["goodput"], "refined")
+    problem: Any = INSTANCES["goodput"]
+    monkeypatch.setattr(refined, "FEW_PATTERNS", int(limit * count_exact(problem, 10_000)))
+    result = solve(problem, "refined")
     assert result.status is Status.OPTIMAL and ("rounds" in result.stats) == priced
 
 
