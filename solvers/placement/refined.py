@@ -23,12 +23,13 @@ from specopt.solvers.placement.method import PlacementMethod, offer, plain, why_
 from specopt.solvers.placement.patterns import Pattern, all_patterns, sign, undominated, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, most_options, prepare
 from specopt.solvers.placement.relaxation import Duals, Relaxation
-from specopt.solvers.placement.rounding import completed, improved, nearest, whole_units
+from specopt.solvers.placement.rounding import completed, improved, whole_units
 
-FEW_PATTERNS, MANY_PATTERNS = 10_000, 3_000_000
+FEW_PATTERNS, MANY_PATTERNS = 3000, 3_000_000
 """Limits on the number of patterns that are listed completely.
 
-The first limit applies at the start. The second applies at the end, if optimality is not proven.
+At the start, patterns are listed without compiling a kernel up to the first limit, and by a kernel
+up to ten times as many. The second limit applies at the end, if optimality is not proven.
 """
 
 EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
@@ -57,10 +58,10 @@ NARROW = tuple(
 )
 """Ratio of the ends of a box up to which the box is not split, for each round."""
 
-NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)
+NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2)
 """Fractions of the optimality gap that a listed pattern may lose, in the order of trials.
 
-Small fractions yield few patterns and are therefore tried first.
+Small fractions yield few patterns and are therefore tried first. The whole gap is tried last.
 """
 
 BOXES = (16, 40)
@@ -104,12 +105,17 @@ class Refined(PlacementMethod):
         for used in first_plans(prepared):
             offer(prepared, used, budget)
         whole = all(draft.context is not None for draft in prepared.drafts)
-        few = list(islice(all_patterns(prepared), FEW_PATTERNS + 1)) if whole else []
-        if whole and len(few) <= FEW_PATTERNS:
-            stats = _listed(prepared, undominated(prepared, valued(prepared, few)), budget)
+        patterns = None
+        if whole:
+            patterns = list(islice(all_patterns(prepared), FEW_PATTERNS + 1))
+            if len(patterns) <= FEW_PATTERNS:
+                patterns = undominated(prepared, valued(prepared, patterns))
+            else:
+                patterns = every(prepared, 10 * FEW_PATTERNS)
+        if patterns is not None:
+            stats = _listed(prepared, patterns, budget)
         else:
-            near = whole and sum(prepared.clients) <= LISTED_CLIENTS
-            stats = _priced(prepared, near, budget)
+            stats = _priced(prepared, whole and sum(prepared.clients) <= LISTED_CLIENTS, budget)
         proven = budget.is_proven(1e-9)
         if not proven:
             budget.check()  # HiGHS may have stopped because of the time limit
@@ -189,26 +195,20 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
 
 
 def _improve(budget: Budget, value: float) -> None:
-    """Record an upper bound on the value of every plan in the budget.
-
-    For the objective "capacity", the bound is rounded down to a share that corresponds to an
-    integer number of clients of some class.
-    """
+    """Record an upper bound on the value of every plan in the budget."""
     problem: PlacementProblem = budget.problem  # type: ignore[assignment]
-    if problem.objective == "capacity" and value < math.inf:
-        value = max(
-            math.floor(value * one.clients * (1.0 + 1e-9) + 1e-9) / one.clients
-            for one in problem.classes
-        )
     budget.improve_bound(problem.widened(sign(problem) * value, problem.scale))
 
 
 def _round(relaxation: Relaxation, duals: Duals, budget: Budget, numbers: tuple[int, ...]) -> None:
     """Round a solution of the master program to plans, and record these plans in the budget.
 
-    Rounding is repeated for each number of boxes in `numbers`.
+    Rounding is repeated for each number of boxes in `numbers`, until a plan reaches the bound. For
+    the objective "capacity" on few units, integer numbers of clients are tried first.
     """
     prepared = relaxation.prepared
+    if relaxation.capacity and relaxation.few:
+        numbers = 0, *numbers
     for boxes in numbers:
         units = whole_units(relaxation, duals, boxes, min(SECONDS_PER_PLAN, 0.5 * budget.remaining))
         whole = completed(prepared, units)
@@ -218,6 +218,8 @@ def _round(relaxation: Relaxation, duals: Duals, budget: Budget, numbers: tuple[
             for one, number in whole.items():
                 better[improved(prepared, one)] += number
             offer(prepared, better, budget)
+        if budget.is_proven(1e-9):
+            break
 
 
 def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
@@ -268,20 +270,17 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
 def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
     """Choose among all integer patterns that can occur in a better plan.
 
-    Return whether this succeeded. The patterns of the master program are rounded first to find a
-    good plan. The better this plan is, the fewer patterns need to be listed.
+    Return whether this succeeded. The patterns that lose least are listed first to find a good
+    plan. The better this plan is, the fewer patterns need to be listed.
     """
-    prepared = relaxation.prepared
-    _chosen(prepared, undominated(prepared, nearest(relaxation)), budget)
-    reached = _reached(budget)
-    if reached == -math.inf:
-        return False
-    lost = (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
-    columns = relaxation.near_columns(duals, lost, budget.check)
-    for share in NEAR:
+    prepared, columns = relaxation.prepared, None
+    for share in (*NEAR, 1.0):
         reached = _reached(budget)
-        lost = share * (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
-        patterns = relaxation.near(duals, lost, columns)
+        if reached == -math.inf:
+            return False
+        lost = (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
+        columns = columns or relaxation.near_columns(duals, lost, budget.check)
+        patterns = relaxation.near(duals, share * lost, columns)
         if patterns is None:
             return False
         bound = _chosen(prepared, undominated(prepared, patterns), budget)

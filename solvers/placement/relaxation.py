@@ -21,13 +21,14 @@ from specopt.models.fields import Floats
 from specopt.solvers.placement.boxes import Cover, covers, width
 from specopt.solvers.placement.choice import Frame, all_units, counted
 from specopt.solvers.placement.listing import Task, listed
-from specopt.solvers.placement.patterns import Pattern
+from specopt.solvers.placement.patterns import Pattern, most_clients
 from specopt.solvers.placement.prepare import Prepared, Side
 
 FEW_UNITS = 24
 """Maximum number of units for which the size of a class limits patterns.
 
-No pattern may then contain more clients of a class than exist.
+No pattern may then contain more clients of a class than exist. For the objective "capacity", it is
+the maximum number of units to which integer numbers of clients are assigned.
 """
 
 SPARE = 4096
@@ -99,6 +100,8 @@ class Relaxation:
     ----------
     columns
         Patterns in the master program.
+    few
+        Whether the problem has at most `FEW_UNITS` units.
     least, most
         Lower and upper bounds on the numbers of units (see `counted`). Initially, they are 0 and
         the number of available units.
@@ -124,8 +127,8 @@ class Relaxation:
         self.value, self.missing = -math.inf, 0.0
         self.used: list[tuple[Column, float]] = []
         self.capacity = problem.objective == "capacity"
-        few = self.most[-1] <= FEW_UNITS
-        self.classes = len(problem.classes) if few and not self.capacity else 0
+        self.few = self.most[-1] <= FEW_UNITS
+        self.classes = len(problem.classes) if self.few and not self.capacity else 0
         self.covers = list(covers(prepared))
         self.width = width(prepared, self.classes)
         self.penalty = penalty or self._penalty()
@@ -156,7 +159,8 @@ class Relaxation:
             check()
             duals = self._master()
             bound, found = self._price(check, duals)
-            self.bound, self.last = min(self.bound, bound), bound
+            whole = self._share(bound, duals[0]) if self.capacity and bound < math.inf else bound
+            self.bound, self.last = min(self.bound, whole), bound
             known = set(self.columns)
             found = [column for column in found if column not in known]
             if not found or bound - self.value <= gap * max(abs(self.value), abs(bound)):
@@ -180,6 +184,19 @@ class Relaxation:
                 )
             kept.append(replace(column, value=value))
         self.narrow, self.columns = narrow, kept
+
+    def _share(self, value: float, of_classes: Floats) -> float:
+        """Return an upper bound on the share of the clients that integer numbers of clients reach.
+
+        `value` is an upper bound on the value of all served clients at the dual prices.
+        """
+        clients = np.array(self.prepared.clients)
+        share = -value / (of_classes @ clients)
+        while True:
+            served = np.ceil(share * clients * (1.0 - 1e-9))
+            if -of_classes @ served <= value:
+                return float(share)
+            share = ((served - 1.0) / clients).max()
 
     # ------------------------------------------------------------------ pricing
 
@@ -274,7 +291,7 @@ class Relaxation:
             boxes = np.array(able, cover.boxes.dtype)
             sizes, prices = self.sizes(cover, threshold, duals[1]), self.prices(side, duals)
             tasks.append((cover.side, sizes, prices, boxes))
-        return listed(prepared, MAX_NEAR, prepared.clients, tasks)
+        return listed(prepared, MAX_NEAR, most_clients(prepared), tasks)
 
     def sizes(self, cover: Cover, threshold: float, of_units: Floats) -> Any:
         """Return the kernel record with the parameters of a search in the boxes of one side."""
@@ -332,4 +349,6 @@ class Relaxation:
         missing = found.amounts[first + len(self.columns) :]
         self.missing = 0.0 if self.capacity else float(missing.sum())
         duals = found.duals
-        return duals[frame.classes], duals[frame.verifiers], duals[frame.drafts]
+        # For "capacity", more clients never reduce the share.
+        of_classes = np.minimum(duals[frame.classes], 0.0 if self.capacity else math.inf)
+        return of_classes, duals[frame.verifiers], duals[frame.drafts]

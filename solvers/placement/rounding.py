@@ -36,28 +36,37 @@ def whole_units(
     how many clients each option serves there, which may be fractional numbers. The number of
     clients of each option is rounded down, and the clients are distributed evenly over the units of
     the box.
+
+    If `boxes` is 0, which requires the objective "capacity", every unit of the boxes in use has
+    integer numbers of clients instead. Together, the units serve the share of the bound. The result
+    is empty if this is impossible.
     """
     prepared = relaxation.prepared
     frame = Frame.of(prepared)
     program = frame.program
+    if not boxes:
+        for row, clients in zip(frame.classes, prepared.clients, strict=True):
+            program.lower[row] = math.ceil(min(relaxation.bound, 1e9) * clients * (1.0 - 1e-9))
     placed: list[tuple[int, int, dict[int, int]]] = []
     for side, options, worths, table, rhs, own in _groups(relaxation, duals, boxes):
-        rows = program.rows([-math.inf] * len(rhs), [0.0] * len(rhs))
-        held = {row: -most for row, most in zip(rows, rhs.tolist(), strict=True)}
-        held[frame.verifiers[prepared.sides[side].verifier]] = 1.0
-        units, mine = program.column(own, held, whole=True), {}
-        for option, worth, work in zip(
-            options.tolist(), worths.tolist(), table.tolist(), strict=True
-        ):
-            held = {row: value for row, value in zip(rows, work, strict=True) if value}
-            held |= frame.clients(prepared.sides[side], [(option, 1.0)])
-            mine[option] = program.column(worth, held)
-        placed.append((side, units, mine))
+        verifier = prepared.sides[side].verifier
+        for most in [math.inf] if boxes else [1.0] * prepared.problem.verifiers[verifier].units:
+            rows = program.rows([-math.inf] * len(rhs), [0.0] * len(rhs))
+            held = {row: -room for row, room in zip(rows, rhs.tolist(), strict=True)}
+            held[frame.verifiers[verifier]] = 1.0
+            units, mine = program.column(own, held, most, whole=True), {}
+            for option, worth, work in zip(
+                options.tolist(), worths.tolist(), table.tolist(), strict=True
+            ):
+                held = {row: value for row, value in zip(rows, work, strict=True) if value}
+                held |= frame.clients(prepared.sides[side], [(option, 1.0)])
+                mine[option] = program.column(worth, held, whole=not boxes)
+            placed.append((side, units, mine))
     scale = max(map(abs, program.costs), default=1.0) or 1.0
     if prepared.problem.objective != "capacity":
         for row in frame.classes:
             program.column(-relaxation.penalty, {row: 1.0})
-    solved = program.solve(seconds, gap=1e-3, unit=scale)
+    solved = program.solve(seconds, gap=1e-3, unit=scale, work=math.inf if boxes else seconds)
     prepared.budget.spend(solved.work)
     found, patterns = solved.amounts, Counter[Pattern]()
     if found is None:
@@ -94,7 +103,10 @@ def _groups(
         key = (column.side, column.box)
         best[key] = max(best.get(key, -math.inf), priced(column))
         used.setdefault(key, set()).update(option for option, _ in column.amounts)
-    for key in sorted(best, key=best.__getitem__, reverse=True)[:boxes]:
+    in_use = {(column.side, column.box) for column, _ in relaxation.used}
+    for key in sorted(best, key=lambda key: (key in in_use, best[key]), reverse=True)[
+        : boxes or len(in_use)
+    ]:
         index, box = key
         side = prepared.sides[index]
         sizes = relaxation.sizes(covers[index], 0.0, duals[1])
@@ -111,23 +123,9 @@ def _groups(
         gains = worths - duals[0][side.options["cls"]]
         for c in range(len(prepared.clients)):
             mine = np.flatnonzero((side.options["cls"] == c) & np.isfinite(worths))
-            kept.update(mine[np.argsort(-gains[mine])[:OPTIONS]].tolist())
+            kept.update(mine[np.argsort(-gains[mine])[: OPTIONS if boxes else 1]].tolist())
         chosen = np.array(sorted(kept), np.int64)
         yield index, chosen, worths[chosen], table[chosen, :size], rhs[:size].copy(), own
-
-
-def nearest(relaxation: Relaxation) -> list[Pattern]:
-    """Return the patterns of the master program after rounding their numbers of clients.
-
-    Each pattern is rounded in three ways: down, to the nearest integers, and up.
-    """
-    found: dict[Pattern, None] = {}
-    for column in relaxation.columns:
-        for rounding in (math.floor, round, math.ceil):
-            counts = ((option, rounding(round(amount, 6))) for option, amount in column.amounts)
-            if entries := tuple((option, count) for option, count in counts if count):
-                found[Pattern(column.side, entries)] = None
-    return valued(relaxation.prepared, list(found)) if found else []
 
 
 def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int], ...]]:

@@ -529,6 +529,8 @@ def search(
                 worths -= prices
                 bounds[k] = simplex(worths, table[:, :size], rhs, size, basis, levels, duals)
                 bounds[k] += own_worth(unit, objective, boxes[k])
+                if rhs[size - 1] >= 0.0:  # every pattern has at least one client
+                    bounds[k] += min(0.0, worths.max())
                 if is_full(boxes[k]):
                     bounds[k] -= sizes.full
         fresh = used

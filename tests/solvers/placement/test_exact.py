@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -41,6 +42,7 @@ from specopt.solvers.placement.program import Program
 from specopt.solvers.placement.relaxation import Relaxation
 
 EXAMPLES = 60
+FEW: dict[str, Any] = {"verifiers": 2, "drafters": 2, "units": 6, "max_draft": 4}
 METHODS = ("refined", "brute-force", "none", "all-beside", "all-device", "greedy")
 
 
@@ -217,7 +219,7 @@ def test_patterns_are_worth_what_the_judge_says(objective: str, data: st.DataObj
 @pytest.mark.slow
 @settings(max_examples=EXAMPLES // 2, deadline=None)
 @given(
-    problem=st.sampled_from(["goodput", "energy", "energy"]).flatmap(strategies.problems),
+    problem=st.sampled_from(["goodput", "energy", "capacity"]).flatmap(strategies.problems),
     narrow=st.sampled_from([np.inf, 1.2, 1.05]),
     prices=st.lists(st.floats(-2.0, 2.0), min_size=5, max_size=5),
     share=st.floats(0.0, 1.0),
@@ -231,15 +233,16 @@ def test_every_pattern_within_reach_is_listed(
     prepared = prepare(problem, exact=True)
     every = valued(prepared, list(all_patterns(prepared)))
     assume(every)
-    scale = max(abs(one.value) for one in every)
+    scale = max(abs(one.value) for one in every) or 1.0
     relaxation, units = Relaxation(prepared, narrow=narrow), 2 * (1 + len(problem.verifiers))
     of_classes = scale * np.array(prices[: len(problem.classes)])
     of_units = np.zeros(units)
     of_units[:2] = scale * np.array(prices[3:])
     duals = of_classes, of_units, np.zeros(len(prepared.drafts))
     asked: list[int] = []
-    columns = relaxation.near_columns(duals, share * scale, lambda: asked.append(1))
-    listed = relaxation.near(duals, share * scale, columns)
+    lost = (share + 1e-9) * scale
+    columns = relaxation.near_columns(duals, lost, lambda: asked.append(1))
+    listed = relaxation.near(duals, lost, columns)
     within = [
         one
         for one in every
@@ -252,6 +255,81 @@ def test_every_pattern_within_reach_is_listed(
     assert all(found[key].value >= one.value for key, one in expected.items())
     assert {one.entries for one in listed} <= {one.entries for one in every}
     assert len(asked) == len(relaxation.covers), "every side asks for the time"
+
+
+def test_boxes_without_clients_are_not_split() -> None:
+    """Tests that a box in which no client is worth its price is not split, although a unit without
+    clients is worth its own price there.
+    """
+    problem = generate("placement/many-classes", number_of_clients=6, classes=3, seed=1, **FEW)
+    relaxation = Relaxation(prepare(problem, exact=True), narrow=1.003)
+    duals = relaxation.solve(lambda: None, 1e-3)
+    assert duals[1].min() == 0.0, "units are left over"
+    columns = relaxation.near_columns(duals, 1e-3 * relaxation.last, lambda: None)
+    assert 0 < sum(map(len, columns)) < 1000
+
+
+def test_listed_patterns_may_have_more_clients_than_exist() -> None:
+    """Tests that patterns with several clients are listed where a class has only one."""
+    data = INSTANCES["capacity"].to_dict()
+    data["classes"][0] |= {"clients": 1}
+    relaxation = Relaxation(prepare(PlacementProblem.from_dict(data), exact=True), narrow=np.inf)
+    duals = np.array([-1.0]), np.zeros(4), np.zeros(0)
+    columns = relaxation.near_columns(duals, 0.0, lambda: None)
+    listed = relaxation.near(duals, 0.0, columns)
+    assert listed is not None
+    assert max(sum(one.served(relaxation.prepared)) for one in listed) > 1
+
+
+@pytest.mark.parametrize(("limit", "priced"), [(0.5, False), (0.05, True)])
+def test_a_kernel_lists_ten_times_as_many_patterns(
+    limit: float, priced: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that all patterns are listed up to ten times the limit, above which they are priced."""
+    problem: Any = INSTANCES["goodput"]
+    monkeypatch.setattr(refined, "FEW_PATTERNS", int(limit * count_exact(problem, 10_000)))
+    result = solve(problem, "refined")
+    assert result.status is Status.OPTIMAL and ("rounds" in result.stats) == priced
+
+
+@given(
+    clients=st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    prices=st.lists(st.floats(0.01, 1.0), min_size=4, max_size=4),
+    value=st.floats(0.0, 50.0),
+)
+def test_integer_numbers_of_clients_bound_the_share(
+    clients: list[int], prices: list[float], value: float
+) -> None:
+    """Tests that the bound on the share is the largest share whose clients, rounded up, are worth
+    no more than the value of all units.
+    """
+    relaxation: Any = SimpleNamespace(prepared=SimpleNamespace(clients=clients))
+    of_classes = np.array(prices[: len(clients)])
+    found = Relaxation._share(relaxation, value, -of_classes)
+    shares = {k / count for count in clients for k in range(int(50.0 / min(prices)) + 2)}
+    able = [
+        share
+        for share in shares
+        if sum(
+            price * math.ceil(share * count - 1e-9)
+            for price, count in zip(prices, clients, strict=False)
+        )
+        <= value
+    ]
+    assert found == pytest.approx(max(able), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.slow
+def test_capacity_is_proven_where_many_clients_fit() -> None:
+    """Tests that units are packed with integer numbers of clients, up to the bound that allows for
+    them. Fractions of a client would carry a larger share.
+    """
+    own = FEW | {"number_of_clients": 8, "objective": "capacity", "least_rate": 10.0}
+    problem = generate("placement/many-classes", classes=3, **own)
+    result = solve(problem, "refined")
+    assert result.status is Status.OPTIMAL and result.objective == pytest.approx(1805 / 3)
+    edge = solve(generate("placement/edge-cloud", number_of_clients=20, objective="capacity"))
+    assert edge.status is Status.OPTIMAL and edge.objective == pytest.approx(39.8)
 
 
 def test_patterns_of_many_classes_have_room() -> None:
