@@ -77,7 +77,8 @@ def _groups(
 ) -> Iterator[tuple[int, Ints, Floats, Floats, Floats, float]]:
     """Yield the linear programs of the best boxes.
 
-    Each program is restricted to the most valuable options and the options of its patterns.
+    Each program is restricted to the most valuable options and the options of its patterns. The
+    largest number in every row is between 1/2 and 1, because the tolerances of HiGHS are absolute.
     """
     prepared, kernels = relaxation.prepared, relaxation.prepared.kernels
     covers = {cover.side: cover for cover in relaxation.covers}
@@ -94,7 +95,8 @@ def _groups(
         key = (column.side, column.box)
         best[key] = max(best.get(key, -math.inf), priced(column))
         used.setdefault(key, set()).update(option for option, _ in column.amounts)
-    for key in sorted(best, key=best.__getitem__, reverse=True)[:boxes]:
+    in_use = {(column.side, column.box) for column, _ in relaxation.used}
+    for key in sorted(best, key=lambda key: (key in in_use, best[key]), reverse=True)[:boxes]:
         index, box = key
         side = prepared.sides[index]
         sizes = relaxation.sizes(covers[index], 0.0, duals[1])
@@ -113,7 +115,9 @@ def _groups(
             mine = np.flatnonzero((side.options["cls"] == c) & np.isfinite(worths))
             kept.update(mine[np.argsort(-gains[mine])[:OPTIONS]].tolist())
         chosen = np.array(sorted(kept), np.int64)
-        yield index, chosen, worths[chosen], table[chosen, :size], rhs[:size].copy(), own
+        work, limits = table[chosen, :size], rhs[:size]
+        scale = np.abs(work).max(axis=0) + np.abs(limits)
+        yield index, chosen, worths[chosen], work / scale, limits / scale, own
 
 
 def nearest(relaxation: Relaxation) -> list[Pattern]:
