@@ -264,7 +264,8 @@ class Relaxation:
         for cover in self.covers:
             check()
             verifier = self.prepared.sides[cover.side].verifier
-            threshold = self.unit_price(verifier, duals[1]) - lost
+            threshold = self.unit_price(verifier, duals[1])
+            threshold -= lost + 1e-9 * abs(threshold)  # include ties despite rounding
             found.append(self._search(cover, duals, threshold, 0)[1])
         return found
 
