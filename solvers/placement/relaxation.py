@@ -130,6 +130,10 @@ class Relaxation:
         self.few = self.most[-1] <= FEW_UNITS
         self.classes = len(problem.classes) if self.few and not self.capacity else 0
         self.covers = list(covers(prepared))
+        self.leaves = {
+            cover.side: (cover.boxes, np.full(len(cover.boxes), np.inf), np.zeros(1), 0.0)
+            for cover in self.covers
+        }
         self.width = width(prepared, self.classes)
         self.penalty = penalty or self._penalty()
 
@@ -240,17 +244,24 @@ class Relaxation:
         """
         prepared, kernels = self.prepared, self.prepared.kernels
         side = prepared.sides[cover.side]
-        boxes = np.zeros(len(cover.boxes) + SPARE, cover.boxes.dtype)  # with room for halves
-        boxes[: len(cover.boxes)], boxes["low"][len(cover.boxes) :] = cover.boxes, -1.0
-        columns = np.zeros(most, kernels.Column)
-        chosen, amounts = np.zeros((most, self.width), np.int64), np.zeros((most, self.width))
-        top, count = kernels.search(
-            *(side.unit, side.options, prepared.trips, prepared.objective),
-            *(self.sizes(cover, threshold, duals[1]), self.prices(side, duals)),
-            *(np.array(prepared.clients, np.float64), boxes, columns, chosen, amounts),
+        sizes, prices = self.sizes(cover, threshold, duals[1]), self.prices(side, duals)
+        boxes, bounds, before, full = self.leaves[cover.side]
+        if not np.all(boxes["high"][-SPARE:] == 0.0):
+            boxes = np.append(boxes, np.zeros(SPARE, boxes.dtype))
+            bounds = np.append(bounds, np.full(SPARE, -np.inf))
+        # Prices have fallen by `lower` per cached token and unit; the memory limits their effect.
+        lower = max(0.0, float(((before - prices) / side.options["memory"]).max()))
+        lower = lower * max(0.0, side.unit.room) / side.unit.kv + max(0.0, full - sizes.full)
+        bounds += lower * (1.0 + 1e-8)
+        self.leaves[cover.side] = boxes, bounds, prices, sizes.full
+        columns = np.zeros(most or len(boxes), kernels.Column)
+        shape = len(columns), self.width
+        chosen, amounts = np.zeros(shape, np.int64), np.zeros(shape)
+        top, count, looked = kernels.search(
+            *(side.unit, side.options, prepared.trips, prepared.objective, sizes, prices),
+            *(np.array(prepared.clients, np.float64), boxes, bounds, columns, chosen, amounts),
         )
-        looked = np.count_nonzero(boxes["low"] >= 0.0) * len(side.options)
-        prepared.budget.spend(SECONDS_PER_OPTION * float(looked))
+        prepared.budget.spend(SECONDS_PER_OPTION * looked * len(side.options))
         found = []
         for k in range(int(count)):
             place, size, worth, bound = columns[k].item()
@@ -269,9 +280,10 @@ class Relaxation:
         found = []
         for cover in self.covers:
             check()
-            verifier, most = self.prepared.sides[cover.side].verifier, len(cover.boxes) + SPARE
-            threshold = self.unit_price(verifier, duals[1]) - lost
-            found.append(self._search(cover, duals, threshold, most)[1])
+            verifier = self.prepared.sides[cover.side].verifier
+            threshold = self.unit_price(verifier, duals[1])
+            threshold -= lost + 1e-9 * abs(threshold)  # include ties despite rounding
+            found.append(self._search(cover, duals, threshold, 0)[1])
         return found
 
     def near(

@@ -86,7 +86,8 @@ def _groups(
 ) -> Iterator[tuple[int, Ints, Floats, Floats, Floats, float]]:
     """Yield the linear programs of the best boxes.
 
-    Each program is restricted to the most valuable options and the options of its patterns.
+    Each program is restricted to the most valuable options and the options of its patterns. The
+    largest number in every row is between 1/2 and 1, because the tolerances of HiGHS are absolute.
     """
     prepared, kernels = relaxation.prepared, relaxation.prepared.kernels
     covers = {cover.side: cover for cover in relaxation.covers}
@@ -125,7 +126,10 @@ def _groups(
             mine = np.flatnonzero((side.options["cls"] == c) & np.isfinite(worths))
             kept.update(mine[np.argsort(-gains[mine])[: OPTIONS if boxes else 1]].tolist())
         chosen = np.array(sorted(kept), np.int64)
-        yield index, chosen, worths[chosen], table[chosen, :size], rhs[:size].copy(), own
+        work, limits = table[chosen, :size], rhs[:size]
+        scale = np.abs(work).max(axis=0, initial=0.0) + np.abs(limits)
+        scale[scale == 0.0] = 1.0
+        yield index, chosen, worths[chosen], work / scale, limits / scale, own
 
 
 def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int], ...]]:

@@ -498,62 +498,58 @@ def middle(box, sizes):
 
 
 @kernel(
-    "UniTuple(f8, 2)(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], const"
-    " f8[::1], Box[::1], Column[::1], i8[:, ::1], f8[:, ::1])",
+    "UniTuple(f8, 3)(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], const"
+    " f8[::1], Box[::1], f8[::1], Column[::1], i8[:, ::1], f8[:, ::1])",
     steps=lambda unit, options, *_: 12_000 * len(options) * (3 + len(unit.passes)),
 )
 def search(
-    unit, options, trips, objective, sizes, prices, clients, boxes, columns, chosen, amounts
+    unit, options, trips, objective, sizes, prices, clients, boxes, bounds, columns, chosen, amounts
 ):
     """Find patterns of one side with the largest values, net of client prices.
 
     The search over boxes is best-first. `prices` contains the price of a client by option. The
-    boxes in `boxes` together contain every pattern. They are followed by free entries, marked by a
-    negative `low`, for the halves of split boxes. The patterns found are written to `columns`,
-    `chosen` and `amounts`. Return an upper bound on the net value of all patterns, and the number
-    of patterns found.
+    boxes in `boxes` together contain every pattern. They are followed by free entries, whose `high`
+    is 0, for the halves of split boxes. `bounds` contains upper bounds on the net values in the
+    boxes. A bound is recomputed only if the box may contain one of the best patterns. The patterns
+    found are written to `columns`, `chosen` and `amounts`. Return an upper bound on the net value
+    of all patterns, the number of patterns found, and the number of bounds that were computed.
     """
     count, width = len(options), chosen.shape[1]
     worths, table, rhs = np.empty(count), np.empty((count, width)), np.empty(width)
     basis, levels, duals = np.empty(width, np.int64), np.empty(width), np.empty(width)
-    bounds = np.full(len(boxes), -np.inf)
-    used, found, fresh = 0, 0, 0
-    while used < len(boxes) and boxes[used].low >= 0.0:
+    fresh = np.zeros(len(boxes), np.bool_)
+    used = found = looked = 0
+    while used < len(boxes) and boxes[used].high > 0.0:
         used += 1
-    while True:
-        for k in range(fresh, used):
-            size = limits(
-                unit, options, trips, objective, clients, sizes, boxes[k], worths, table, rhs
-            )
-            if size > 0:
-                worths -= prices
-                bounds[k] = simplex(worths, table[:, :size], rhs, size, basis, levels, duals)
-                bounds[k] += own_worth(unit, objective, boxes[k])
-                if rhs[size - 1] >= 0.0:  # every pattern has at least one client
-                    bounds[k] += min(0.0, worths.max())
-                if is_full(boxes[k]):
-                    bounds[k] -= sizes.full
-        fresh = used
+    while found < len(columns):
         best = np.argmax(bounds)
         top = bounds[best]
-        if not top > sizes.threshold or found == len(columns):
-            return max(top, sizes.threshold) if found == 0 else max(top, columns[0].bound), float(
-                found
-            )
-        at, loads = middle(boxes[best], sizes)
-        if at > 0.0 and used + 1 < len(boxes):
-            boxes[used] = boxes[best]
+        if not top > sizes.threshold:
+            break
+        at, loads = middle(boxes[best], sizes) if fresh[best] else (0.0, False)
+        if at > 0.0 and used < len(boxes):
+            boxes[used], bounds[used], fresh[best] = boxes[best], top, False
             if loads:
                 boxes[best].load_high, boxes[used].load_low = at, at
             else:
                 boxes[best].high, boxes[used].low = at, at
-            boxes[used + 1] = boxes[best]
-            bounds[best] = -np.inf
-            used += 2
+            used += 1
             continue
         size = limits(
             unit, options, trips, objective, clients, sizes, boxes[best], worths, table, rhs
         )
+        if not fresh[best]:
+            bounds[best] = -np.inf
+            if size > 0:
+                worths -= prices
+                bound = simplex(worths, table[:, :size], rhs, size, basis, levels, duals)
+                bound += own_worth(unit, objective, boxes[best])
+                if rhs[size - 1] >= 0.0:  # every pattern has at least one client
+                    bound += min(0.0, worths.max())
+                bounds[best] = min(top, bound - (sizes.full if is_full(boxes[best]) else 0.0))
+            fresh[best] = True
+            looked += 1
+            continue
         priced = worths - prices
         simplex(priced, table[:, :size], rhs, size, basis, levels, duals)
         one = columns[found]
@@ -566,6 +562,9 @@ def search(
                 one.count += 1
         bounds[best] = -np.inf
         found += 1
+    for k in range(found):
+        bounds[columns[k].place] = columns[k].bound
+    return max(sizes.threshold, bounds.max()), float(found), float(looked)
 
 
 @kernel(

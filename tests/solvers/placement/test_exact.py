@@ -332,6 +332,51 @@ def test_capacity_is_proven_where_many_clients_fit() -> None:
     assert edge.status is Status.OPTIMAL and edge.objective == pytest.approx(39.8)
 
 
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES // 2, deadline=None)
+@given(
+    problem=st.sampled_from(["goodput", "energy", "cost"]).flatmap(strategies.problems),
+    seed=st.integers(0, 1000),
+)
+def test_bounds_of_boxes_are_kept_at_other_prices(problem: PlacementProblem, seed: int) -> None:
+    """Tests that bounds that are kept from other prices and wider boxes hold for every pattern."""
+    prepared, random = prepare(problem, exact=True), np.random.default_rng(seed)
+    every = valued(prepared, list(all_patterns(prepared)))
+    assume(every)
+    scale, relaxation = max(abs(one.value) for one in every) or 1.0, Relaxation(prepared)
+    of_units = np.zeros(2 * (1 + len(problem.verifiers)))
+    of_drafts = np.zeros(len(prepared.drafts))
+    for change in (2.0, 1.0, 0.1, 0.01, 1.0):
+        relaxation.narrow_to(1.0 + (relaxation.narrow - 1.0) * random.uniform(0.5, 1.0))
+        of_classes = scale * change * random.normal(size=len(problem.classes))
+        of_units[-1] = -scale * change * random.uniform()  # a reward for units that are always busy
+        for cover in relaxation.covers:
+            duals = of_classes, of_units.copy(), of_drafts
+            top = relaxation._search(cover, duals, random.uniform(-scale, 0.0))[0]
+            nets = (
+                one.value - of_classes @ one.served(prepared)
+                for one in every
+                if one.side == cover.side
+            )
+            assert top >= max(nets, default=-np.inf) - 1e-9 * scale
+
+
+def test_bounds_are_computed_only_of_boxes_that_may_be_best(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Tests that pricing again at the same prices takes less than a third of the work."""
+    prepared = prepare(generate("placement/one-class", number_of_clients=400, units=4))
+    relaxation, spent = Relaxation(prepared, narrow=1.01), list[float]()
+    duals = relaxation.solve(lambda: None, 1e-3)
+    relaxation = Relaxation(prepared, narrow=1.01)
+    monkeypatch.setattr(prepared.budget, "spend", spent.append)
+    for _ in range(2):
+        spent.append(0.0)
+        first = sum(spent)
+        relaxation._price(lambda: None, duals)
+    assert 0.0 < sum(spent) - first < first / 3
+
+
 def test_patterns_of_many_classes_have_room() -> None:
     """Tests that patterns are listed where a row per class makes more rows than any other problem
     here has.

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 from helpers.untyped import generate, solve
 from hypothesis import given
@@ -17,7 +18,13 @@ from specopt import PlacementProblem
 from specopt.solvers.placement.patterns import Pattern, all_patterns, valued
 from specopt.solvers.placement.prepare import Prepared, prepare
 from specopt.solvers.placement.relaxation import Relaxation
-from specopt.solvers.placement.rounding import Filling, completed, spread, whole_units
+from specopt.solvers.placement.rounding import (
+    Filling,
+    _groups,
+    completed,
+    spread,
+    whole_units,
+)
 
 
 def instance(name: str, **changes: Any) -> Prepared:
@@ -62,6 +69,18 @@ def test_what_cannot_be_served_is_left_out() -> None:
     relaxation = Relaxation(prepared, narrow=1.01)
     found = whole_units(relaxation, relaxation.solve(lambda: None, 1e-6), 16, 2.0)
     assert sum(one.served(prepared)[0] * number for one, number in found.items()) == 2
+
+
+@pytest.mark.parametrize("name", ["goodput", "pool", "energy"])
+def test_programs_of_boxes_suit_absolute_tolerances(name: str) -> None:
+    """Tests that the largest number of each row is near 1 where memory is counted in bytes."""
+    relaxation = Relaxation(instance(name), narrow=1.01)
+    duals = relaxation.solve(lambda: None, 1e-6)
+    groups = list(_groups(relaxation, duals, 16))
+    for *_, table, rhs, _ in groups:
+        largest = np.maximum(np.abs(table).max(axis=0), np.abs(rhs))
+        assert np.all((largest >= 0.5) & (largest <= 1.0))
+    assert groups
 
 
 @given(shared=st.dictionaries(st.integers(0, 3), st.integers(0, 30)), units=st.integers(0, 12))
