@@ -39,7 +39,7 @@ ENOUGH = 6e-10
 attempt to improve a plan completes the proof.
 """
 
-NEAR = 1e-3
+NEAR = 1e-4
 """Relative gap below which an attempt to improve the plan slightly is made first.
 
 At larger gaps, the first deadline halves the gap. Afterwards, the two kinds of deadlines alternate.
