@@ -294,7 +294,8 @@ class Search:
                 )
             shares = np.maximum(0.0, found.x[:-1])
             reached = np.array(self.spare).T @ (shares / shares.sum())
-            self.lower(least * max(0.0, LAST_DIGITS - float((reached / least).min())))
+            short = max(0.0, -max(more, float((reached / least).min())))
+            self.lower(least * (short + LAST_DIGITS if short > LAST_DIGITS else short))
             return
 
     def lower(self, amounts: Floats) -> None:
