@@ -347,8 +347,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
 
     def violations(self, plan: DraftControlPlan) -> list[str]:
         """Return a message for each state whose draft length is outside the allowed range."""
-        self.expect_plan(plan)
-        found = self._defects(plan)
+        found = super().violations(plan)
         if found:
             return found
         shortest, longest = self.draft_lengths

@@ -194,7 +194,7 @@ class DraftStoppingProblem(Problem):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_sum("rounds.probability", np.array([one.probability for one in self.rounds]))
+        check_sum("rounds.probability", self.probabilities)
         if self.scores.bins > MAX_BINS:
             raise InvalidInput(
                 f"scores.accepted: expected at most {MAX_BINS} entries, got {self.scores.bins}"
@@ -306,8 +306,7 @@ class DraftStoppingProblem(Problem):
         """Return the reasons why the plan is not a valid automaton for this problem. Examples are
         wrong shapes, nodes that are out of order, and paths that are too long.
         """
-        self.expect_plan(plan)
-        return self._defects(plan)
+        return super().violations(plan)
 
     def _defects(self, plan: DraftStoppingPlan) -> list[str]:
         """Return the reasons why the plan is not a valid automaton for this problem."""

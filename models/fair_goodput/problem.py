@@ -596,8 +596,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         The constraints are the sum of the shares, the budget, the caps and the minimum rates. A
         plan is inconsistent if its schedule does not attain the declared rates and means.
         """
-        self.expect_plan(plan)
-        found = self._defects(plan)
+        found = super().violations(plan)
         if found:
             return found
         schedule = plan.schedule
