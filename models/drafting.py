@@ -174,7 +174,10 @@ def first_flag_round(
     >>> first_flag_round(0.5, 2, blind).wasted
     0.5
     """
-    _check_rate(acceptance_rate)
+    if not 0.0 <= acceptance_rate <= 1.0:
+        raise InvalidInput(
+            f"acceptance_rate: expected a number >= 0 and <= 1, got {describe(acceptance_rate)}"
+        )
     f = predictor.false_accept
     g = predictor.false_reject
     h = predictor.after
@@ -316,13 +319,6 @@ class DraftLog(Immutable):
             features=self.features[rows],
             outcomes=self.outcomes[rows],
             rounds=self.rounds[rows],
-        )
-
-
-def _check_rate(rate: float) -> None:
-    if not 0.0 <= rate <= 1.0:
-        raise InvalidInput(
-            f"acceptance_rate: expected a number >= 0 and <= 1, got {describe(rate)}"
         )
 
 
