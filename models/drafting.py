@@ -13,7 +13,7 @@ option `sends_flagged`, this token is sent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -232,7 +232,7 @@ class DraftLog(Immutable):
     features: Floats
     outcomes: Ints
     names: tuple[str, ...] = ()
-    rounds: Ints | None = field(default=None)
+    rounds: Ints | None = None
 
     def __post_init__(self) -> None:
         try:

@@ -9,7 +9,7 @@ accepted, which differs from both alpha_j and r_j.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -65,7 +65,7 @@ class PositionAcceptance(Immutable):
     tokens_lower: Floats | None = None
     tokens_upper: Floats | None = None
     extends: bool = False
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("rates", "lower", "upper"):

@@ -124,9 +124,6 @@ class Schedule(Custom):
             # always a copy, because the caller may change the array
             array = np.array(getattr(self, name), dtype)
             object.__setattr__(self, name, frozen(array))
-        self._check()
-
-    def _check(self) -> None:
         if not len(self.share):
             raise InvalidInput("schedule: expected at least one entry, got none")
         lengths = self.starts[1:] - self.starts[:-1]
