@@ -40,9 +40,7 @@ def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) ->
     return -math.expm1((1 + speculation_length) * logarithm) / (1.0 - acceptance_rate)
 
 
-def bisected(
-    is_below: Callable[[float], bool], low: float = 0.0, high: float = 1.0, halvings: int = 60
-) -> float:
+def bisected(is_below: Callable[[float], bool], low: float = 0.0, high: float = 1.0) -> float:
     """Find by bisection the argument at which `is_below` changes from true to false.
 
     The condition must be monotone. The result is the upper end of the last interval. If the
@@ -53,7 +51,7 @@ def bisected(
     >>> round(bisected(lambda x: x * x < 0.25), 6)
     0.5
     """
-    for _ in range(halvings):
+    for _ in range(60):  # halvings
         middle = 0.5 * (low + high)
         low, high = (middle, high) if is_below(middle) else (low, middle)
     return high

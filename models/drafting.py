@@ -13,7 +13,7 @@ option `sends_flagged`, this token is sent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -174,7 +174,10 @@ def first_flag_round(
     >>> first_flag_round(0.5, 2, blind).wasted
     0.5
     """
-    _check_rate(acceptance_rate)
+    if not 0.0 <= acceptance_rate <= 1.0:
+        raise InvalidInput(
+            f"acceptance_rate: expected a number >= 0 and <= 1, got {describe(acceptance_rate)}"
+        )
     f = predictor.false_accept
     g = predictor.false_reject
     h = predictor.after
@@ -229,7 +232,7 @@ class DraftLog(Immutable):
     features: Floats
     outcomes: Ints
     names: tuple[str, ...] = ()
-    rounds: Ints | None = field(default=None)
+    rounds: Ints | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -316,13 +319,6 @@ class DraftLog(Immutable):
             features=self.features[rows],
             outcomes=self.outcomes[rows],
             rounds=self.rounds[rows],
-        )
-
-
-def _check_rate(rate: float) -> None:
-    if not 0.0 <= rate <= 1.0:
-        raise InvalidInput(
-            f"acceptance_rate: expected a number >= 0 and <= 1, got {describe(rate)}"
         )
 
 

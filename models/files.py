@@ -234,13 +234,10 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     lines: list[str] = []
     stream = SimpleNamespace(write=lambda line: lines.append(line[:-2] + "\n"))
     csv.writer(stream, lineterminator="\r\n").writerows(
-        map(_inert, row) for row in rows
+        [f"'{cell}" if isinstance(cell, str) and _runs(cell) else cell for cell in row]
+        for row in rows
     )  # with \r, the writer quotes cells that contain \r
     return "".join(lines)
-
-
-def _inert(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and _runs(cell) else cell
 
 
 def written_cell(cell: str) -> str:

@@ -21,7 +21,7 @@ from specopt.models.fields import (
     without_numpy,
 )
 from specopt.models.pass_time.pieces import PassPieces
-from specopt.models.rates import Rates
+from specopt.models.rates import ClosedRates
 
 V = TypeVar("V")
 
@@ -112,21 +112,16 @@ class NamedTrips(Named[Floats]):
         return {"anyOf": [number, {"type": "array", "items": number, "minItems": 1}]}
 
 
-class _ClosedRates(Rates):
-    closed = True
-
-
 class NamedRates(Named[Floats]):
     """A mapping from each drafter to its acceptance probabilities. Each value is one probability
     for all positions, or one probability per position.
     """
 
-    item = _ClosedRates
+    item = ClosedRates
 
     @classmethod
     def _read(cls, data: object, where: str) -> Floats:
-        found = cls.item.parse(data, where)
-        return _checked(found.values if isinstance(found, Rates) else np.array(found), where)
+        return _checked(cls.item.parse(data, where).values, where)
 
 
 def _checked(array: Floats, where: str) -> Floats:

@@ -9,7 +9,7 @@ accepted, which differs from both alpha_j and r_j.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -65,7 +65,7 @@ class PositionAcceptance(Immutable):
     tokens_lower: Floats | None = None
     tokens_upper: Floats | None = None
     extends: bool = False
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("rates", "lower", "upper"):
@@ -114,7 +114,9 @@ class PositionAcceptance(Immutable):
             raise InvalidInput(
                 "cumulative acceptance rates: rates must not increase with the position"
             )
-        return cls.exactly(_conditional(cumulative))
+        previous = np.concatenate(([1.0], cumulative[:-1]))
+        known = previous > 0.0  # the rates end before a position that is never reached
+        return cls.exactly(np.minimum(1.0, cumulative[known] / previous[known]))
 
     @classmethod
     def from_counts(
@@ -342,15 +344,6 @@ def _clopper_pearson(n: Floats, k: Floats, tail: float) -> tuple[Floats, Floats]
     lower = np.where(k > 0.0, beta.ppf(tail, np.maximum(k, 1e-9), n - k + 1.0), 0.0)
     upper = np.where(k < n, beta.ppf(1.0 - tail, k + 1.0, np.maximum(n - k, 1e-9)), 1.0)
     return np.minimum(lower, k / n), np.maximum(upper, k / n)
-
-
-def _conditional(cumulative: Floats) -> Floats:
-    previous = np.concatenate(([1.0], cumulative[:-1]))
-    known = previous > 0.0
-    if not known.all():  # the rates end before a position that is never reached
-        cumulative = cumulative[: int(known.argmin())]
-        previous = previous[: int(known.argmin())]
-    return np.asarray(np.minimum(1.0, cumulative / previous), np.float64)
 
 
 def _rates(name: str, values: ArrayLike) -> Floats:

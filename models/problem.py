@@ -92,8 +92,21 @@ class Evaluation:
             object.__setattr__(self, "key", self.objective)
 
 
+class Compared:
+    """Base class for objects that are equal if they have the same class and the same JSON form.
+    They are not hashable unless a subclass defines their hash, because they contain arrays.
+    """
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the object as JSON-like data."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_dict() == other.to_dict()
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Plan(Checked, Shown):
+class Plan(Checked, Shown, Compared):
     """Base class for plans. A plan assigns values to a problem's decision variables, which
     subclasses declare as fields.
     """
@@ -107,11 +120,6 @@ class Plan(Checked, Shown):
         """Return the plan as JSON-like data. Fields that have their default values are omitted."""
         return dump(self)
 
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.to_dict() == other.to_dict()
-
-    __hash__ = None  # type: ignore[assignment]  # plans contain arrays and are not hashable
-
 
 # defaults of type variables require Python 3.13; type checkers find them in typing_extensions
 if TYPE_CHECKING:
@@ -124,7 +132,7 @@ else:
     P = TypeVar("P", bound=Plan, covariant=True)
 
 
-class Filed(Immutable):
+class Filed(Immutable, Compared):
     """Base class for objects that are stored in files. The field `kind` in a file identifies the
     class.
     """
@@ -195,7 +203,12 @@ class Problem(Filed, Shown, ABC, Generic[P]):
     def violations(self, plan: Any) -> list[str]:
         """Return a message for each constraint that the plan violates. An empty list means that the
         plan is feasible.
+
+        This implementation only returns the reasons why the equations cannot evaluate the plan.
+        Implementations in subclasses begin with it.
         """
+        self.expect_plan(plan)
+        return self._defects(plan)
 
     def expect_plan(self, plan: object) -> None:
         """Raise `InvalidInput` if `plan` is not a plan for this kind of problem."""
@@ -327,13 +340,6 @@ class Problem(Filed, Shown, ABC, Generic[P]):
             "properties": header | body["properties"],
             "required": ["format", "kind", *body["required"]],
         }
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Problem)
-            and type(self) is type(other)
-            and self.to_dict() == other.to_dict()
-        )
 
     def __hash__(self) -> int:
         return hash(self.sha256)

@@ -59,10 +59,9 @@ class Rates(Custom):
         """Return a copy in which `amount` has been added to every value."""
         return type(self)(self.values + amount)
 
-    def dump(self) -> list[float]:
-        """Return the values as a list."""
-        values: list[float] = self.values.tolist()
-        return values
+    def dump(self) -> Any:
+        """Return the values as a list, or as a number if there is a single one for all."""
+        return self.values.tolist()
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
@@ -79,6 +78,18 @@ class Rates(Custom):
         raise InvalidInput(
             f"{where}: expected a number {word}{end * (cls.below == 1.0)}, got {describe(value)}"
         )
+
+
+class ClosedRates(Rates):
+    """Probabilities in [0, 1]. A single number becomes an array of shape ()."""
+
+    closed = True
+
+    @classmethod
+    def parse(cls, data: object, where: str) -> Self:
+        """Build the probabilities from a number, a list or an array."""
+        found = super().parse(data, where)
+        return found if isinstance(found, cls) else cls(np.array(found))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from specopt.models.errors import InvalidInput
 from specopt.models.late import Picture, Shown
-from specopt.models.problem import FORMAT, P, Plan, Problem
+from specopt.models.problem import FORMAT, Compared, P, Plan, Problem
 
 
 class Status(StrEnum):
@@ -107,7 +107,7 @@ class Progress:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Result(Shown, Generic[P]):
+class Result(Shown, Compared, Generic[P]):
     """The result that `specopt.solve` returns.
 
     Parameters
@@ -237,8 +237,3 @@ class Result(Shown, Generic[P]):
             "plan": None if self.plan is None else self.plan.to_dict(),
             "conflict": [one.to_dict() for one in self.conflict] or None,
         }
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Result) and self.to_dict() == other.to_dict()
-
-    __hash__ = None  # type: ignore[assignment]  # contains mappings and arrays, as plans do

@@ -150,7 +150,7 @@ class ServingData(Problem[S]):
     acceptance_rate: TaskRates = optional()
     max_speculation_length: PositiveInt | None = None
     max_output_tokens: TokenCount | None = None
-    mechanism: Literal["pipelined", "sequential", "autoregressive", "any"] = "pipelined"
+    mechanism: Literal[Mechanism, "any"] = "pipelined"
     embedding_bits_per_token: Positive | None = None
     verify_memory_bytes: Positive | None = None
     output_samples: Samples = optional()

@@ -179,7 +179,7 @@ class Sweep:
     """
 
     measurements: tuple[Measurement, ...]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     zero_is_none: bool = False
     relative: int | None = None
     unit: str = "tokens per second"

@@ -11,11 +11,6 @@ class Workload(Filed):
     def __init_subclass__(cls) -> None:
         WORKLOADS[cls.kind] = cls
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Workload) and self.to_dict() == other.to_dict()
-
-    __hash__ = None  # type: ignore[assignment]  # contains arrays
-
 
 WORKLOADS: dict[str, type[Workload]] = {}
 """Mapping from each kind to its workload class. A class is added when it is defined."""

@@ -163,6 +163,7 @@ def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:
                 f"{where}.{field}: expected numbers in [0, 1], got {describe(data.get(field))}"
             )
     extends = boolean(f"{where}.extends", data.get("extends", single))
+    notes = data.get("notes", [])
     try:
         rates, lower, upper = (np.array(column, np.float64) for column in columns.values())
         return PositionAcceptance(
@@ -172,7 +173,7 @@ def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:
             extends=extends,
             tokens_lower=_tokens("tokens_lower", data),
             tokens_upper=_tokens("tokens_upper", data),
-            notes=_notes(data),
+            notes=tuple(map(str, notes if isinstance(notes, list) else [notes])),
         )
     except (InvalidInput, OverflowError) as error:
         raise InvalidInput(f"{where}: {error}") from None
@@ -184,8 +185,3 @@ def _tokens(name: str, data: Mapping[str, Any]) -> Floats | None:
         if name in data
         else None
     )
-
-
-def _notes(data: Mapping[str, Any]) -> tuple[str, ...]:
-    notes = data.get("notes", [])
-    return tuple(str(note) for note in notes) if isinstance(notes, list) else (str(notes),)

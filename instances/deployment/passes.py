@@ -6,7 +6,7 @@ The passes are read from a file of runtimes or from a table written by `specopt 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -54,7 +54,7 @@ class Passes:
 
     path: str
     models: Mapping[str, ModelConfig]
-    data: Mapping[str, Any] | None = field(default=None)
+    data: Mapping[str, Any] | None = None
 
     @classmethod
     def read(cls, path: StrPath, models: Mapping[str, ModelConfig]) -> Self:

@@ -71,7 +71,7 @@ class Proposal:
     family: Family
     sources: Mapping[str, str]
     measure: Mapping[str, str]
-    unused: tuple[str, ...] = field(default=())
+    unused: tuple[str, ...] = ()
     guesses: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod

@@ -23,7 +23,7 @@ MEASURE = {
 }
 
 
-def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
+def fair_goodput(known: Deployment, seed: int) -> Proposal:
     """Return a `fair-goodput` problem in which the clients' goodput is measured per second.
 
     The verification time is a linear function of the number of draft tokens. The function

@@ -56,7 +56,7 @@ MEASURE = {
 }
 
 
-def placement(known: Deployment, seed: int = 0) -> Proposal:
+def placement(known: Deployment, seed: int) -> Proposal:
     """Return the problem of choosing verifier units and drafters for a deployment's clients.
 
     With a minimum rate, the problem is to minimise the number of units, the cost or the energy.

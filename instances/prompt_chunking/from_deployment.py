@@ -29,7 +29,7 @@ MEASURE = {
 }
 
 
-def prompt_chunking(known: Deployment, seed: int = 0) -> Proposal:
+def prompt_chunking(known: Deployment, seed: int) -> Proposal:
     """Return the problem of prefilling the median prompt.
 
     The verifier is modelled as a single stage, because its passes were measured as a whole.

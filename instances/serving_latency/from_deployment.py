@@ -29,7 +29,7 @@ MEASURE = {
 }
 
 
-def serving_latency(known: Deployment, seed: int = 0) -> Proposal:
+def serving_latency(known: Deployment, seed: int) -> Proposal:
     """Return the `serving-latency` problem in which all requests are served together.
 
     All tasks share the bandwidth of one link.

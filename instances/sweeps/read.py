@@ -121,7 +121,8 @@ def _read(rows: Rows, path: str, given: DraftLength) -> None:
                 runs += _runs(path, json_documents(file), place)
             rows.later(runs, given)
             return
-        head = _head(path)
+        with opened(path) as stream:
+            head = stream.read(_HEAD).decode("utf-8-sig", errors="replace").lstrip()
         for mark, holds in OTHERS.items():
             if mark in head:
                 raise InvalidInput(f"{path}: expected throughput, got {holds}")
@@ -135,12 +136,6 @@ def _read(rows: Rows, path: str, given: DraftLength) -> None:
             rows.later(_runs(path, documents, ""), given)
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
-
-
-def _head(path: str) -> str:
-    """Return the beginning of a file, without a byte-order mark or leading whitespace."""
-    with opened(path) as stream:
-        return stream.read(_HEAD).decode("utf-8-sig", errors="replace").lstrip()
 
 
 def _read_table(rows: Rows, path: str, given: DraftLength) -> None:

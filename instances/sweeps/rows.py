@@ -147,14 +147,14 @@ class Rows:
                 expected = f"a name of at most {LONGEST_NAME} printable characters"
                 raise run.fields.refuse(field_name, expected, name)
         if speed == 0 or (speed is None and not (draft_length and accepted)):
-            self._drop("without throughput", run)
+            self._keep(run, "without throughput")
             return
         point = Point(Condition(concurrency, run.workload, run.context_tokens), draft_length)
         try:
             measured = Measurement(point, speed, accepted, setup, run.also)
         except InvalidInput as error:
             raise InvalidInput(f"{self.where}: {run.fields.place}{error}") from None
-        self._keep(_Found(self.where, run.model, setup.drafter, measured))
+        self._keep(run, measured)
 
     def later(self, runs: Sequence[Run], given: DraftLength) -> None:
         """Store the runs of a file until all files have been read.
@@ -188,17 +188,17 @@ class Rows:
             here = {run.origin[:2] for run in runs if run.speculates}
             for run in runs:
                 if isinstance(run.said, str):
-                    self._drop(run.said, run)
+                    self._keep(run, run.said)
                 elif run.concurrency is None:
-                    self._drop("without a fixed concurrency", run)
+                    self._keep(run, "without a fixed concurrency")
                 elif run.failed:
-                    self._drop(FAILED, run)
+                    self._keep(run, FAILED)
                 elif run.tokens_per_second:
                     shown = counted.get(run.origin) if given is ... else None
                     shown = where if run.origin[:2] in here else shown
                     self._add(run, run.concurrency, self._settled(run, run.said, given, shown))
                 else:  # a run with an acceptance length but without throughput has failed
-                    self._drop("without throughput", run)
+                    self._keep(run, "without throughput")
 
     def _settled(
         self, run: Run, said: DraftLength, given: DraftLength, shown: str | None
@@ -236,9 +236,6 @@ class Rows:
         `what` describes the assumption.
         """
         self._assumed[self.where, "assumed", what] += 1
-
-    def _drop(self, kind: str, run: Run) -> None:
-        self._keep(_Found(self.where, run.model, run.setup.drafter, kind))
 
     def sweep(
         self, workload: str | None = None, model: str | None = None, draft: str | None = None
@@ -290,10 +287,10 @@ class Rows:
         except InvalidInput as error:
             raise InvalidInput(f"{self.where}: {error}") from None
 
-    def _keep(self, found: _Found) -> None:
+    def _keep(self, run: Run, outcome: Measurement | str) -> None:
         if len(self._found) >= MAX_READ:
             raise InvalidInput(f"{self.where}: expected at most {MAX_READ:,} runs")
-        self._found.append(found)
+        self._found.append(_Found(self.where, run.model, run.setup.drafter, outcome))
 
 
 def _of_one(kind: str, wanted: str | None, found: list[_Found]) -> list[_Found]:

@@ -27,7 +27,7 @@ MEASURE = {
 }
 
 
-def verification_batch(known: Deployment, seed: int = 0) -> Proposal:
+def verification_batch(known: Deployment, seed: int) -> Proposal:
     """Return the problem of choosing a batch from requests that wait for the user's verifier.
 
     Raises

@@ -11,6 +11,8 @@ solvers share only the code for Eq. 7-17.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from specopt.models.continuous_serving.data import (
@@ -18,7 +20,7 @@ from specopt.models.continuous_serving.data import (
     ContinuousServingPlan,
     Phase,
 )
-from specopt.models.continuous_serving.steps import Played, length_violations, phase_defects, play
+from specopt.models.continuous_serving.steps import Played, play
 from specopt.models.fields import Floats
 from specopt.models.problem import Evaluation
 from specopt.models.serving_data import Mechanism
@@ -149,8 +151,7 @@ class ContinuousServingProblem(ContinuousServingData):
 
     def violations(self, plan: ContinuousServingPlan) -> list[str]:
         """Return messages about the constraints (24a)-(24g) that the plan violates."""
-        self.expect_plan(plan)
-        found = self._defects(plan)
+        found = super().violations(plan)
         if found:
             return found
         mechanism = self.mechanism_of(plan)
@@ -158,7 +159,14 @@ class ContinuousServingProblem(ContinuousServingData):
             plan, self.max_total_share(mechanism, plan.bandwidth_share)
         )
         if mechanism != "autoregressive":
-            found += length_violations(self, plan)
+            least = self.min_speculation_length
+            limit = self.max_speculation_length or 0
+            found += [
+                f"phases[{number}].speculation_length: expected {least} to {limit}, got {length}"
+                for number, phase in enumerate(plan.phases)
+                for length in sorted(set(phase.lengths(plan.speculation_length)))
+                if not least <= length <= limit
+            ]
         if self.limited_models(mechanism):  # (24b)
             found += [breach for one in self.played(plan) for breach in one.breaches]
         return list(dict.fromkeys(found))
@@ -167,7 +175,39 @@ class ContinuousServingProblem(ContinuousServingData):
         """Return the reasons why a plan's phases are not valid for this problem."""
         if not plan.phases:
             return ["phases: expected at least one phase, got none"]
-        return phase_defects(self, plan)
+        found = []
+        drafting = self.mechanism_of(plan) != "autoregressive"
+        before = 0
+        for number, phase in enumerate(plan.phases):
+            where = f"phases[{number}]"
+            if number == 0 and phase.first_step != 1:
+                found.append(f"{where}.first_step: expected 1, got {phase.first_step}")
+            if phase.first_step <= before:
+                found.append(
+                    f"{where}.first_step: expected more than {before}, got {phase.first_step}"
+                )
+            before = phase.first_step
+            if not phase.batches:
+                found.append(f"{where}.batches: expected at least one batch, got none")
+                continue
+            lengths = phase.lengths(plan.speculation_length)
+            if len(lengths) != len(phase.batches):
+                found.append(
+                    f"{where}.speculation_length: expected {len(phase.batches)} entries, got"
+                    f" {len(lengths)}"
+                )
+            least = self.min_speculation_length if drafting else 0
+            if min(lengths) < least or (max(lengths) > 0 and not drafting):
+                word = f"at least {least}" if drafting else "0 when mechanism is 'autoregressive'"
+                found.append(
+                    f"{where}.speculation_length: expected {word}, got {phase.speculation_length}"
+                )
+            listed = sorted(itertools.chain.from_iterable(phase.batches))
+            if listed != list(range(self.tasks)):
+                found.append(
+                    f"{where}.batches: expected each task from 0 to {self.tasks - 1} exactly once"
+                )
+        return found
 
 
 def _max_total_share(start: Floats, end: Floats, share: Floats) -> float:

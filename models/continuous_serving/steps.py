@@ -100,53 +100,6 @@ class Played:
     breaches: list[str]
 
 
-def phase_defects(problem: ContinuousServingData, plan: ContinuousServingPlan) -> list[str]:
-    """Return the reasons why the plan's phases are not valid for the problem."""
-    found = []
-    drafting = problem.mechanism_of(plan) != "autoregressive"
-    before = 0
-    for number, phase in enumerate(plan.phases):
-        where = f"phases[{number}]"
-        if number == 0 and phase.first_step != 1:
-            found.append(f"{where}.first_step: expected 1, got {phase.first_step}")
-        if phase.first_step <= before:
-            found.append(f"{where}.first_step: expected more than {before}, got {phase.first_step}")
-        before = phase.first_step
-        if not phase.batches:
-            found.append(f"{where}.batches: expected at least one batch, got none")
-            continue
-        lengths = phase.lengths(plan.speculation_length)
-        if len(lengths) != len(phase.batches):
-            found.append(
-                f"{where}.speculation_length: expected {len(phase.batches)} entries, got"
-                f" {len(lengths)}"
-            )
-        least = problem.min_speculation_length if drafting else 0
-        if min(lengths) < least or (max(lengths) > 0 and not drafting):
-            word = f"at least {least}" if drafting else "0 when mechanism is 'autoregressive'"
-            found.append(
-                f"{where}.speculation_length: expected {word}, got {phase.speculation_length}"
-            )
-        listed = sorted(itertools.chain.from_iterable(phase.batches))
-        if listed != list(range(problem.tasks)):
-            found.append(
-                f"{where}.batches: expected each task from 0 to {problem.tasks - 1} exactly once"
-            )
-    return found
-
-
-def length_violations(problem: ContinuousServingData, plan: ContinuousServingPlan) -> list[str]:
-    """Return a message for each speculation length outside the problem's limits (24f)."""
-    least = problem.min_speculation_length
-    limit = problem.max_speculation_length or 0
-    return [
-        f"phases[{number}].speculation_length: expected {least} to {limit}, got {length}"
-        for number, phase in enumerate(plan.phases)
-        for length in sorted(set(phase.lengths(plan.speculation_length)))
-        if not least <= length <= limit
-    ]
-
-
 def play(problem: ContinuousServingData, plan: ContinuousServingPlan) -> tuple[Played, ...]:
     """Simulate a plan for every sample of output lengths, and return one result per sample."""
     ready = problem.readiness(plan)[1]
@@ -408,15 +361,8 @@ class _Run:
                 axis=0
             )
             for run in np.flatnonzero(needed > limit).tolist():
-                if which == "verify" or lengths[run] > 0:
-                    self._limit(which, int(batches[run]), float(needed[run]), limit)
-
-    def _limit(self, which: str, batch: int, needed: float, limit: float) -> None:
-        """Record a violation if `needed` exceeds `limit`. Both are in bytes, and `which` is the
-        model ("draft" or "verify") to whose memory the limit applies.
-        """
-        if exceeds(needed, limit):
-            sentence = (
-                f"phases[{self.phase}].batches[{batch}]: the batch {too_much(needed, which, limit)}"
-            )
-            self.breaches.setdefault((self.phase, batch, which), sentence)
+                if exceeds(needed[run], limit) and (which == "verify" or lengths[run] > 0):
+                    batch = int(batches[run])
+                    where = f"phases[{self.phase}].batches[{batch}]"
+                    sentence = f"{where}: the batch {too_much(needed[run], which, limit)}"
+                    self.breaches.setdefault((self.phase, batch, which), sentence)

@@ -120,8 +120,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
 
     def violations(self, plan: DraftAllocationPlan) -> list[str]:
         """Return messages about the clients' limits and the budget, if the plan exceeds them."""
-        self.expect_plan(plan)
-        found = self._defects(plan)
+        found = super().violations(plan)
         if found:
             return found
         total = sum(plan.draft_tokens.tolist())

@@ -219,16 +219,13 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         if not isinstance(state, ChannelState):
             raise InvalidInput(f"{where}: expected a ChannelState, got {describe(state)}")
         count = len(self.resolutions)
-        if len(state.acceptance_rates) != count:
-            raise InvalidInput(
-                f"{where}.acceptance_rates: expected {count} entries, as in resolutions, "
-                f"got {len(state.acceptance_rates)}"
-            )
-        if state.distribution_bits is not None and len(state.distribution_bits) != count:
-            raise InvalidInput(
-                f"{where}.distribution_bits: expected {count} entries, as in resolutions, "
-                f"got {len(state.distribution_bits)}"
-            )
+        for name in ("acceptance_rates", "distribution_bits"):
+            values = getattr(state, name)
+            if values is not None and len(values) != count:
+                raise InvalidInput(
+                    f"{where}.{name}: expected {count} entries, as in resolutions, got"
+                    f" {len(values)}"
+                )
         if state.distribution_bits is None and self.distribution_code == "support":
             raise InvalidInput(
                 f"{where}.distribution_bits: expected {count} entries, got none; they are"
@@ -347,8 +344,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
 
     def violations(self, plan: DraftControlPlan) -> list[str]:
         """Return a message for each state whose draft length is outside the allowed range."""
-        self.expect_plan(plan)
-        found = self._defects(plan)
+        found = super().violations(plan)
         if found:
             return found
         shortest, longest = self.draft_lengths

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import Meta
@@ -34,7 +34,7 @@ from specopt.models.fields import (
 )
 from specopt.models.integer_table import IntegerTable
 from specopt.models.problem import Evaluation, Plan, Problem
-from specopt.models.rates import Rates, SecondsByLength, by_length
+from specopt.models.rates import ClosedRates, SecondsByLength, by_length
 
 MAX_NODES = 1_000_000
 MAX_BINS = 1000
@@ -49,7 +49,7 @@ DraftLimit = Annotated[int, Meta(ge=1, le=1000)]
 
 
 @dataclass(frozen=True, eq=False)
-class AcceptanceRate(Rates):
+class AcceptanceRate(ClosedRates):
     """Acceptance probabilities of draft tokens. There is one value for all positions of a draft, or
     one value per position. The JSON form is a number or a list.
 
@@ -58,18 +58,6 @@ class AcceptanceRate(Rates):
     values
         Acceptance probabilities, shape () or (L,), in [0, 1].
     """
-
-    closed = True
-
-    @classmethod
-    def parse(cls, data: object, where: str) -> Self:
-        """Build the probabilities from a number, a list or an array."""
-        found = super().parse(data, where)
-        return found if isinstance(found, cls) else cls(np.array(found))
-
-    def dump(self) -> Any:
-        """Return the probabilities in JSON form, as a number or a list."""
-        return self.values.tolist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +182,7 @@ class DraftStoppingProblem(Problem):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_sum("rounds.probability", np.array([one.probability for one in self.rounds]))
+        check_sum("rounds.probability", self.probabilities)
         if self.scores.bins > MAX_BINS:
             raise InvalidInput(
                 f"scores.accepted: expected at most {MAX_BINS} entries, got {self.scores.bins}"
@@ -306,8 +294,7 @@ class DraftStoppingProblem(Problem):
         """Return the reasons why the plan is not a valid automaton for this problem. Examples are
         wrong shapes, nodes that are out of order, and paths that are too long.
         """
-        self.expect_plan(plan)
-        return self._defects(plan)
+        return super().violations(plan)
 
     def _defects(self, plan: DraftStoppingPlan) -> list[str]:
         """Return the reasons why the plan is not a valid automaton for this problem."""

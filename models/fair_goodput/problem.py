@@ -124,9 +124,6 @@ class Schedule(Custom):
             # always a copy, because the caller may change the array
             array = np.array(getattr(self, name), dtype)
             object.__setattr__(self, name, frozen(array))
-        self._check()
-
-    def _check(self) -> None:
         if not len(self.share):
             raise InvalidInput("schedule: expected at least one entry, got none")
         lengths = self.starts[1:] - self.starts[:-1]
@@ -423,6 +420,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        quickest = slowest = 1.0
         if self.per == "second":
             for name in (
                 "draft_seconds_per_token",
@@ -432,22 +430,16 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             ):
                 if getattr(self, name) is None:
                     raise InvalidInput(f"{name}: missing; required when per is 'second'")
-            with np.errstate(over="ignore"):
+            with np.errstate(all="ignore"):
                 quickest = self.round_seconds(np.zeros(self.clients, np.int64))
+                slowest = self.round_seconds(self.max_tokens, self.budget_tokens)
             if quickest <= 0:
                 raise InvalidInput(
                     "verify_overhead_seconds: expected a number > 0 when all network_seconds are 0,"
                     " got 0"
                 )
-        self._check_range()
-
-    def _check_range(self) -> None:
-        """Raise an error if the utility or its slope could be outside the floating-point range."""
-        quickest = slowest = 1.0
+        # the utility and its slope must be within the floating-point range
         with np.errstate(all="ignore"):
-            if self.per == "second":
-                quickest = self.round_seconds(np.zeros(self.clients, np.int64))
-                slowest = self.round_seconds(self.max_tokens, self.budget_tokens)
             least = 1.0 / slowest
             most = float((1.0 / (1.0 - self.acceptance_rates)).max()) / quickest
             weight = float(self.weight.sum())
@@ -596,8 +588,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         The constraints are the sum of the shares, the budget, the caps and the minimum rates. A
         plan is inconsistent if its schedule does not attain the declared rates and means.
         """
-        self.expect_plan(plan)
-        found = self._defects(plan)
+        found = super().violations(plan)
         if found:
             return found
         schedule = plan.schedule

@@ -47,13 +47,6 @@ class Coefficients:
     reading: str | None = None
     seconds: float = 0.0
 
-    @property
-    def kind(self) -> tuple[object, ...]:
-        """Units of the coefficients. The coefficients of a fit and their limits must have the same
-        units.
-        """
-        return self.unit, self.reading
-
     def with_reading(self, decoder: Decoder | None, where: str) -> Floats:
         """Return the coefficients, including the coefficient for cached tokens.
 

@@ -146,7 +146,7 @@ def _fitted(
         of = read_form(limit, f"{where}.{name}")
         if of.coefficients.shape != form.coefficients.shape:
             raise InvalidInput(f"{where}.{name}: expected the same number of pieces as in {key}")
-        if of.kind != form.kind:
+        if (of.unit, of.reading) != (form.unit, form.reading):
             raise InvalidInput(f"{where}.{name}: expected {form.unit}, as in {key}")
         coefficients[name] = of.with_reading(decoder, where)
         apart = coefficients[name] - coefficients["fitted"]

@@ -595,8 +595,11 @@ class PlacementProblem(Problem):
         """Return messages about violated minimum rates, memory limits, and numbers of units and
         clients. If the plan does not match this problem, return only messages that say why.
         """
-        self.expect_plan(plan)
-        return self._defects(plan) or [*self._slow(plan), *self._memory(plan), *self._counts(plan)]
+        return super().violations(plan) or [
+            *self._slow(plan),
+            *self._memory(plan),
+            *self._counts(plan),
+        ]
 
     def serves(self, plan: PlacementPlan) -> bool:
         """Return whether a plan satisfies all minimum rates and memory limits. The numbers of units

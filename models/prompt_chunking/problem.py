@@ -333,8 +333,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
 
     def violations(self, plan: PromptChunkingPlan) -> list[str]:
         """Return messages about violated limits on the number of chunks and on chunk sizes."""
-        self.expect_plan(plan)
-        found = self._defects(plan)
+        found = super().violations(plan)
         if self.max_chunks is not None and len(plan.chunks) > self.max_chunks:
             found.append(
                 f"chunks: expected at most {self.max_chunks} entries, got {len(plan.chunks)}"

@@ -208,12 +208,20 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
 
     def violations(self, plan: ServingLatencyPlan) -> list[str]:
         """Return messages about the constraints (24a)-(24g) that the plan violates."""
-        self.expect_plan(plan)
-        found = self._defects(plan)
+        found = super().violations(plan)
         if found:
             return found
         found = self.share_and_length_violations(plan, float(plan.bandwidth_share.sum()))
-        return found + memory_violations(self, plan)  # (24b)
+        # (24b), Eq. 9-10: every task may reach its maximum output length over all samples
+        outputs = np.max(self.scenarios, axis=0)
+        for which, model, limit in self.limited_models(self.mechanism_of(plan)):
+            for position, batch in enumerate(plan.batches):
+                members = list(batch)
+                tokens = int(self.input_tokens[members].max()) + int(outputs[members].max())
+                needed = model.parameter_bytes + len(members) * model.kv_bytes_per_token * tokens
+                if exceeds(needed, limit):
+                    found.append(f"batches[{position}]: the batch {too_much(needed, which, limit)}")
+        return found
 
     def batch_defects(self, plan: ServingLatencyPlan) -> list[str]:
         """Return the reasons why a plan's batches are not valid for this problem."""
@@ -324,21 +332,3 @@ def play(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
                     draft_done, done = stage_ends(mechanism, draft_done, done, *times)
             seconds[some] += done.sum(axis=1)  # Eq. 22
     return seconds
-
-
-def memory_violations(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[str]:
-    """Return a message for each batch that does not fit in the draft or verify model's memory.
-
-    The memory follows from Eq. 9-10. Every task is assumed to have its maximum output length over
-    all samples.
-    """
-    found = []
-    outputs = np.max(problem.scenarios, axis=0)
-    for which, model, limit in problem.limited_models(problem.mechanism_of(plan)):
-        for position, batch in enumerate(plan.batches):
-            members = list(batch)
-            tokens = int(problem.input_tokens[members].max()) + int(outputs[members].max())
-            needed = model.parameter_bytes + len(members) * model.kv_bytes_per_token * tokens
-            if exceeds(needed, limit):
-                found.append(f"batches[{position}]: the batch {too_much(needed, which, limit)}")
-    return found

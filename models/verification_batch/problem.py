@@ -159,8 +159,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         """Return messages about violations of the memory limit (Eq. 14) and the requests' deadlines
         (Eq. 15).
         """
-        self.expect_plan(plan)
-        found = self._defects(plan)
+        found = super().violations(plan)
         if found or len(plan.batch) == 0:
             return found
         batch = plan.batch
