@@ -133,16 +133,11 @@ class PhaseBuilder:
         number of useful tokens, only one is kept. Tokens that the other has in addition are charged
         at the pace of the fastest length.
         """
-        tasks, mechanism = len(self.inputs), self.prepared.mechanism
-        arrival, earliest = self.problem.readiness_at(mechanism, self.shares)
-        prompt = np.add(*self.problem.stage_seconds(1, self.inputs, lengths[0], True))
+        tasks = len(self.inputs)
+        _, earliest = self.problem.readiness_at(self.prepared.mechanism, self.shares)
+        prompt = self._alone(lengths[0], True)
         pace = np.min(
-            [
-                np.add(*self.problem.stage_seconds(1, self.inputs, length, False))
-                / self.tokens(length)
-                for length in lengths
-            ],
-            axis=0,
+            [self._alone(length, False) / self.tokens(length) for length in lengths], axis=0
         )
         ready, last = np.full(tasks, np.inf), 0.0
         width = max(NARROWEST, float(self.outputs.max()) / STATES)
@@ -194,25 +189,27 @@ class PhaseBuilder:
                     )
                     if left:
                         heappush(queue, (useful, next(numbers), key, kept[key]))
-        state, phases = kept[0], []
-        while before := state.before:
-            parts = tuple(map(tuple, state.batches))
-            phases.append(
-                Phase(first_step=before.step, batches=parts, speculation_length=state.length)
-            )
-            state = before
-        shares = self.shares
-        if patience < math.inf:
-            upload = self.problem.uploads(mechanism, np.ones(tasks))
-            shares = np.where(ready > earliest, upload / (ready - arrival), shares)
-        return kept[0].cost, self.prepared.plan(phases[::-1], lengths[0], shares)
+        shares = self.shares if patience == math.inf else self._shares(ready)
+        return kept[0].cost, self.prepared.plan(_phases(kept[0]), lengths[0], shares)
+
+    def _alone(self, length: int, first: bool) -> Floats:
+        """Return the duration of a step of each task alone, in seconds."""
+        return np.add(*self.problem.stage_seconds(1, self.inputs, length, first))
+
+    def _shares(self, ready: Floats) -> Floats:
+        """Return shares of the bandwidth with which each task arrives when it joins."""
+        mechanism = self.prepared.mechanism
+        arrival, earliest = self.problem.readiness_at(mechanism, self.shares)
+        upload = self.problem.uploads(mechanism, np.ones(len(ready)))
+        return np.where(ready > earliest, upload / (ready - arrival), self.shares)
 
     def _next(
         self, active: Truths, gained: Floats, coming: Any, length: int
     ) -> tuple[float, int, int, float, list[list[int]]]:
-        """Return a tuple (pace, length, steps, seconds, batches): the pace of the next phase, in
-        seconds per token, its speculation length, the number of steps until the next event, the
-        duration of each of these steps, and the batches.
+        """Return a tuple (pace, length, steps, seconds, batches) for the next phase.
+
+        The pace is given in seconds per token. The phase has `steps` steps until the next event,
+        and each of them takes `seconds`.
 
         If `coming` is true, some tasks have yet to arrive, so every step may be an event.
         """
@@ -297,6 +294,16 @@ class Rebatching(ContinuousServingMethod):
             offer_if_feasible(
                 problem, builder.plan(chosen if few else lengths[:1], patience)[1], budget
             )
+
+
+def _phases(state: State) -> list[Phase]:
+    """Return the phases of a partial plan in the order of their steps."""
+    phases: list[Phase] = []
+    while before := state.before:
+        parts = tuple(map(tuple, state.batches))
+        phases.append(Phase(first_step=before.step, batches=parts, speculation_length=state.length))
+        state = before
+    return phases[::-1]
 
 
 def _bound(options: Sequence[Prepared], budget: Budget) -> float:

@@ -294,8 +294,8 @@ class Search:
                 )
             shares = np.maximum(0.0, found.x[:-1])
             reached = np.array(self.spare).T @ (shares / shares.sum())
-            short = max(0.0, -max(more, float((reached / least).min())))
-            self.lower(least * (short + LAST_DIGITS if short > LAST_DIGITS else short))
+            missing = max(0.0, -max(more, float((reached / least).min())))
+            self.lower(least * (missing + LAST_DIGITS if missing > LAST_DIGITS else missing))
             return
 
     def lower(self, amounts: Floats) -> None:
