@@ -84,10 +84,10 @@ def problems(
     max_input: int = 30,
     max_output: int = 8,
     max_length: int = 3,
-    mechanisms: Sequence[str] = ALL_MECHANISMS,
-    output_lengths: Sequence[str] = ("conservative", "known"),
+    mechanisms: Sequence[Any] = ALL_MECHANISMS,
+    output_lengths: Sequence[Any] = ("conservative", "known"),
     runtime: st.SearchStrategy[Runtime] = runtimes,
-    rounds: Sequence[str] = ("mean",),
+    rounds: Sequence[Any] = ("mean",),
     feasible: bool = True,
 ) -> ServingLatencyProblem:
     """Draw a serving-latency problem.
@@ -102,9 +102,9 @@ def problems(
     longest = max(outputs)
     if draw(st.booleans()):
         longest = draw(st.integers(longest, max_output))
-    mechanism: Any = draw(st.sampled_from(mechanisms))
-    counted: Any = draw(st.sampled_from(output_lengths))
-    counts: Any = draw(st.sampled_from(rounds))
+    mechanism = draw(st.sampled_from(mechanisms))
+    counted = draw(st.sampled_from(output_lengths))
+    counts = draw(st.sampled_from(rounds))
     largest = max(inputs) + longest
     if counted == "known":
         largest = max(i + o for i, o in zip(inputs, outputs, strict=True))
