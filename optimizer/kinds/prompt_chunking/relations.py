@@ -17,13 +17,18 @@ _SECONDS = (
     "head_seconds",
     "seconds",
 )
-_SCALE = dict.fromkeys(_SECONDS, 2.0) | dict.fromkeys(_LINKS, 0.5)
 _EARLIER = "no event of any plan becomes later"
 
 _keeps = relations_of(PromptChunkingProblem)
 
 RELATIONS = (
-    _keeps("time scaled", UNITS, scaled(_SCALE), implied=times(2.0), equal=True),
+    _keeps(
+        "time scaled",
+        UNITS,
+        scaled(dict.fromkeys(_SECONDS, 2.0) | dict.fromkeys(_LINKS, 0.5)),
+        implied=times(2.0),
+        equal=True,
+    ),
     _keeps(
         "bytes scaled",
         "data and links scale equally",
