@@ -126,7 +126,6 @@ def advise(known: Deployment, proposal: Proposal, result: Result | None = None) 
         planned = {one.place for group in groups for one in group.clients}
         # the plan's place is first, even if a better place needs no fewer units
         ranked.sort(key=lambda one: one.place not in planned)
-    beyond = _beyond(known, problem, ranked[0])
     turns = list(_turns(judge, alone))
     return Advice(
         figures=tuple(ranked),
@@ -136,7 +135,7 @@ def advise(known: Deployment, proposal: Proposal, result: Result | None = None) 
             *(line for _, _, line in turns),
             *_units(known, problem, result),
         ),
-        measure=() if beyond is None else (beyond,),
+        measure=tuple(_beyond(known, problem, ranked[0])),
         break_even={name: turn for name, turn, _ in turns},
     )
 
@@ -327,10 +326,11 @@ def _has_limits(known: Deployment) -> bool:
     )
 
 
-def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str | None:
-    """Return a warning if forward passes at the best place lie outside the measured range.
+def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> list[str]:
+    """Return a warning if forward passes at the best place lie outside the measured range, as a
+    list.
 
-    The result is None if they lie inside the range.
+    The list is empty if they lie inside the range.
     """
     times = known.passes.times["verify"]
     tokens = 1 + best.draft_tokens
@@ -338,8 +338,8 @@ def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str |
         np.array([float(size)]) for size in (best.batch, tokens, problem.classes[0].context_tokens)
     )
     if not best.value or np.all(times.covers(*where)):
-        return None
-    return (
+        return []
+    return [
         f"passes of {best.batch:.3g} sequences with {tokens} new tokens each are extrapolated"
         f" beyond the measured range, {times.measured}"
-    )
+    ]

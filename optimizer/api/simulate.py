@@ -201,7 +201,10 @@ def compare_policies(
     named = (
         worlds
         if isinstance(worlds, Mapping)
-        else {_name(place, one): one for place, one in enumerate(worlds)}
+        else {
+            getattr(one, "name", None) or f"{simulator_of(one)[0]} {number}": one
+            for number, one in enumerate(worlds, 1)
+        }
     )
     if not policies or not named:
         raise InvalidInput(
@@ -218,10 +221,6 @@ def compare_policies(
             for name, world in named.items()
         }
     )
-
-
-def _name(place: int, world: Any) -> str:
-    return getattr(world, "name", None) or f"{simulator_of(world)[0]} {place + 1}"
 
 
 def _difference(one: Simulation, first: Simulation) -> Estimate:

@@ -94,12 +94,9 @@ def run(arguments: Sequence[str]) -> int:
             return FOUND
         discard(sys.stdout)
         return UNREAD
-    except InternalError as error:
-        return _fail(str(error), INTERNAL)
-    except NotWritten as error:
-        return _fail(str(error), UNWRITTEN)
     except SpecoptError as error:
-        return _fail(str(error), BAD_INPUT)
+        codes = {InternalError: INTERNAL, NotWritten: UNWRITTEN}
+        return _fail(str(error), codes.get(type(error), BAD_INPUT))
     except MemoryError:
         return _fail("not enough memory", BAD_INPUT)
     except OSError as error:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 
 from specopt.commands.shared import (
-    FOUND,
-    INTERRUPTED,
-    NOT_FOUND,
     AsJson,
     File,
     Gap,
@@ -18,6 +15,7 @@ from specopt.commands.shared import (
     Seed,
     check_target,
     console,
+    exit_code,
     print_json,
     read_problem,
     required,
@@ -67,6 +65,4 @@ def front(
         from specopt.views.what_if import print_front
 
         print_front(found, console())
-    if found.interrupted:
-        return INTERRUPTED
-    return FOUND if all(result.plan is not None for result in found.results) else NOT_FOUND
+    return max(map(exit_code, found.results))

@@ -356,16 +356,20 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
         ),
     ]
     link = () if known.link is None else advise(known, placement(known, given.seed)).lines
-    show = (found, rates, engine, given.engine_version, given.as_json, given.output)
-    if given.as_json:
-        show_speculation_table(
-            *show,
-            {**({"link": list(link)} if link else {}), **_basis(values, (), advice), **beside},
-        )
-        return
     out = console()
-    print_values(engine.name, values, (), out)
-    show_speculation_table(*show)
+    if not given.as_json:
+        print_values(engine.name, values, (), out)
+    show_speculation_table(
+        found,
+        rates,
+        engine,
+        given.engine_version,
+        given.as_json,
+        given.output,
+        {**({"link": list(link)} if link else {}), **_basis(values, (), advice), **beside},
+    )
+    if given.as_json:
+        return
     for text in ("", LINK, *link) if link else ():
         sentence(out, text)
     print_next(advice, out)

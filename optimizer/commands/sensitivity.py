@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from specopt.commands.shared import (
-    FOUND,
     INTERRUPTED,
-    NOT_FOUND,
     AsJson,
     File,
     Gap,
@@ -14,6 +12,7 @@ from specopt.commands.shared import (
     Seconds,
     Seed,
     console,
+    exit_code,
     print_json,
     read_problem,
 )
@@ -44,6 +43,4 @@ def sensitivity(
         from specopt.views.what_if import print_sensitivity
 
         print_sensitivity(found, console())
-    if found.interrupted:
-        return INTERRUPTED
-    return FOUND if found.base.plan is not None else NOT_FOUND
+    return INTERRUPTED if found.interrupted else exit_code(found.base)

@@ -132,7 +132,7 @@ def simulate(given: Simulate) -> None:
         return
     from specopt.views.simulation import print_simulation
 
-    print_simulation(found, title, console(), name)
+    print_simulation(found, console(), title, name)
 
 
 def _policy_on_workload(

@@ -234,7 +234,7 @@ def _goal(given: Tune, sweep: Sweep, engine: Engine) -> Goal:
         tpot_seconds=tpot,
         tpot_of=statistic or "mean",
         ttft_seconds=None if given.ttft is None else given.ttft / 1000.0,
-        weights=None if given.weights is None else _weights(given.weights),
+        weights=_weights(given.weights),
         mix=mix,
         context_tokens=given.context if in_sweep or given.memory is None else None,
         single=engine.single,
@@ -298,9 +298,7 @@ def _drive(given: Tune, command: str, engine: Engine) -> None:
         prompts = tuple(filter(None, read_text(given.prompts).splitlines()))
     client = filled(Client, given, model=None, prompts=prompts, max_tokens=(given.tokens,))
     sweep = Path(given.sweep[0])
-    goal = Goal(
-        weights=None if given.weights is None else _weights(given.weights), single=engine.single
-    )
+    goal = Goal(weights=_weights(given.weights), single=engine.single)
     tuner = Tuner(
         numbers_of("--loads", given.loads),
         range(1, (given.max_length or _LONGEST) + 1),
@@ -316,8 +314,9 @@ def _drive(given: Tune, command: str, engine: Engine) -> None:
     say(f"{measured} loads measured")
 
 
-def _weights(path: Path) -> dict[int, float]:
-
+def _weights(path: Path | None) -> dict[int, float] | None:
+    if path is None:
+        return None
     data = read_json(path)
     if not isinstance(data, dict) or not all(key.isdecimal() and len(key) < 10 for key in data):
         raise InvalidInput(f"{path}: expected an object that maps concurrencies to weights")

@@ -59,9 +59,13 @@ def serve(answer: Callable[[Any], Any], prepare: Callable[[Any], object] = lambd
 
 
 def load(request: Request) -> None:
-    """Load the kernels and modules that a request needs, before its solution time is measured."""
+    """Load the kernels and modules that a request needs, before its solution time is measured.
+
+    Kernels are compiled if necessary.
+    """
     cell, path = request
-    load_kernels(cell.kind)
+    for kernel in kernels_of(cell.kind.replace("-", "_")):
+        kernel.prepare()
     with contextlib.suppress(Exception, SystemExit):  # the answer reports the failure
         method_of(cell.pickled, tuple(path))
 
@@ -137,13 +141,6 @@ def keep_highs_to_one_thread() -> None:
     model = Highs()
     model.setOptionValue("threads", 1)
     model.run()
-
-
-@cache
-def load_kernels(kind: str) -> None:
-    """Compile the kernels of a kind in advance, before any solution time is measured."""
-    for found in kernels_of(kind.replace("-", "_")):
-        found.prepare()
 
 
 def _end_with(parent: int) -> None:

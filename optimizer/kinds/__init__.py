@@ -6,6 +6,7 @@ Each built-in kind is declared in a folder of this package. `NAMES` lists these 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -26,9 +27,20 @@ NAMES = (
     "draft_stopping",
     "placement",
 )
-"""Folders of the built-in kinds, in the order in which kinds are listed for users."""
+"""Folders of the built-in kinds, in the order in which kinds are listed for users.
 
-KINDS: tuple[Kind, ...] = tuple(import_module(f"specopt.kinds.{name}").KIND for name in NAMES)
+Each folder contains the modules `view`, `strategies` and `relations` of its kind.
+"""
+
+KINDS: tuple[Kind, ...] = tuple(
+    replace(
+        import_module(package).KIND,
+        view=f"{package}.view",
+        strategies=f"{package}.strategies",
+        relations=f"{package}.relations",
+    )
+    for package in (f"specopt.kinds.{name}" for name in NAMES)
+)
 
 
 def kinds(name: str | None = None) -> Iterator[Kind]:

@@ -51,11 +51,6 @@ def row(plan: ServingPlan, task: int, batch: int, position: int, length: int) ->
     return found if plan.mechanism is None else {**found, "mechanism": plan.mechanism}
 
 
-def longest_output(problem: ServingData[Any]) -> int:
-    """Return the largest possible output length in a problem, in tokens."""
-    return max(problem.max_output_tokens or 1, int(problem.output_tokens.max()))
-
-
 def _drafting(one: Perturbation) -> Perturbation:
     """Return a copy of a perturbation that applies only to problems that use drafts."""
     return replace(
@@ -118,6 +113,8 @@ UNCERTAINTY: dict[str, Any] = {
     "vary": vary,
     "shape": lambda problem: (),
     "zero": False,
-    "longest_output": longest_output,
+    "longest_output": lambda problem: max(
+        problem.max_output_tokens or 1, int(problem.output_tokens.max())
+    ),
 }
 """Arguments of `Uncertainty` that the two serving kinds share."""

@@ -374,21 +374,15 @@ class GoodputScheduler(Online):
             np.delete(self._facts, place, axis=0),
             np.delete(self._counts, place, axis=0),
             self._clients[:place] + self._clients[place + 1 :],
-            rounds,
         )
+        self._rounds = rounds
 
-    def _restart(
-        self,
-        facts: Floats,
-        counts: Ints,
-        clients: tuple[Key, ...],
-        rounds: dict[int, _Round] | None = None,
-    ) -> None:
+    def _restart(self, facts: Floats, counts: Ints, clients: tuple[Key, ...]) -> None:
         """Restart the average goodput, so that earlier allocations are not compensated for."""
         counts = counts.copy()
         counts[:, col.ROUNDS] = 0
         self._facts, self._counts, self._clients = facts, counts, clients
-        self._rounds, self._timed_rounds = self._rounds if rounds is None else rounds, 0
+        self._timed_rounds = 0
 
     # ------------------------------------------------------------------ rounds
 

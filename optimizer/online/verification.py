@@ -572,7 +572,8 @@ class VerificationScheduler(Online):
         totals = self._counted(
             served=len(served), late=late, batch_seconds=took, batch_error_seconds=off
         )
-        self._remove(served, totals, *learned)
+        self._remove(served, totals)
+        self._rule.costs[:], self._calibration = learned
         return served
 
     @locked
@@ -717,14 +718,8 @@ class VerificationScheduler(Online):
         # Nothing can be learned outside the range of floating-point numbers.
         return self._rule.costs, calibration
 
-    def _remove(
-        self,
-        keys: Sequence[Key],
-        totals: dict[str, float],
-        costs: Floats | None = None,
-        calibration: Any = None,
-    ) -> None:
-        """Remove requests, and set the counters, the estimator's costs and its calibration."""
+    def _remove(self, keys: Sequence[Key], totals: dict[str, float]) -> None:
+        """Remove requests, and set the counters."""
         rows, gone = self._rows, set(keys)
         running = tuple([key for key in self._running if key not in gone])
         places = rows.places(keys)
@@ -735,8 +730,6 @@ class VerificationScheduler(Online):
         self._running, self._totals = running, totals
         if not running:
             self._deadline_of_running = math.inf
-        if costs is not None:
-            self._rule.costs[:], self._calibration = costs, calibration
 
 
 class _Rows:

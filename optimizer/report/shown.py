@@ -91,11 +91,7 @@ print_value.register(Comparison, print_comparison_summary)
 print_value.register(Front, print_front)
 print_value.register(Robustness, print_robustness)
 print_value.register(Sensitivity, print_sensitivity)
-
-
-@print_value.register
-def _(value: Simulation, out: Console) -> None:
-    print_simulation(value, value.policy, out)
+print_value.register(Simulation, print_simulation)
 
 
 def in_notebook(value: Any) -> str:

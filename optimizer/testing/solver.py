@@ -156,7 +156,8 @@ def _attempt(
         ) from None
     from specopt.testing.strategies import problems
 
-    settings = hypothesis.settings(
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
         max_examples=examples,
         deadline=None,
         database=None,
@@ -164,9 +165,6 @@ def _attempt(
         print_blob=False,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
-
-    @hypothesis.seed(seed)
-    @settings
     @hypothesis.given(problems(kind, **shape), st.integers(0, 99))
     def attempt(problem: Problem, luck: int) -> None:
         check(problem, luck)

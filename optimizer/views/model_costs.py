@@ -93,13 +93,11 @@ NAMES = {"window_kv_bytes": "window_kv_bytes_per_token", "window": "sliding_wind
 
 def _exact_costs(part: Part, *, flops: bool = True) -> dict[str, Any]:
     """Return the exact costs of a part of a model. Unknown costs are None."""
-    shown = [
-        name
-        for name in QUANTITIES
-        if name not in part.unknown and (flops or not name.startswith("flops"))
-    ]
     found = {
-        NAMES.get(name, name): getattr(part, name) if name in shown else None for name in QUANTITIES
+        NAMES.get(name, name): None
+        if name in part.unknown or (name.startswith("flops") and not flops)
+        else getattr(part, name)
+        for name in QUANTITIES
     }
     reads = found["reads"]
     if reads is not None:

@@ -8,15 +8,22 @@ from specopt.console.terminal import Console, line, table, title
 from specopt.solvers.simulation import QUANTILES, Estimate, Simulation
 
 
-def print_simulation(simulation: Simulation, played: str, out: Console, name: str = "") -> None:
+def print_simulation(
+    simulation: Simulation, out: Console, played: str = "", name: str = ""
+) -> None:
     """Print all estimates from a simulation, with their intervals and quantiles.
 
     For the main quantity, the value predicted by the model is printed as well. `played` describes
-    the plan or policy, such as "plan by exact" or "policy hat on specbench"; `name` is the name of
-    the problem, if any.
+    the plan or policy, such as "plan by exact" or "policy hat on specbench"; by default, it is the
+    name of the policy. `name` is the name of the problem, if any.
     """
     mean = f"{_words(simulation.quantity)} {simulation.mean:.6g} on average"
-    title(out, f"{simulation.kind} {played}, simulated {simulation.replications} times: ", mean)
+    title(
+        out,
+        f"{simulation.kind} {played or simulation.policy}, simulated"
+        f" {simulation.replications} times: ",
+        mean,
+    )
     if name:
         line(out, "problem", name)
     low, high = simulation.confidence_interval

@@ -36,9 +36,6 @@ KIND = Kind(
     choices=choices,
     families=FAMILIES,
     rows=_rows,
-    view="specopt.kinds.continuous_serving.view",
-    strategies="specopt.kinds.continuous_serving.strategies",
-    relations="specopt.kinds.continuous_serving.relations",
     perturbations=PERTURBATIONS,
     uncertainty=Uncertainty(
         **UNCERTAINTY,

@@ -10,7 +10,6 @@ from specopt.kinds.serving_relations import serving_relations
 from specopt.models.continuous_serving.problem import ContinuousServingProblem
 
 _keeps = relations_of(ContinuousServingProblem)
-_wider = raised("bandwidth_hz", lambda hertz: 1.5 * hertz, lambda data: "arrival_seconds" in data)
 
 RELATIONS = (
     *serving_relations(
@@ -19,7 +18,7 @@ RELATIONS = (
     _keeps(
         "more bandwidth",
         "all tasks are ready at once, after the slowest upload",
-        _wider,
+        raised("bandwidth_hz", lambda hertz: 1.5 * hertz, lambda data: "arrival_seconds" in data),
         when="no arrivals",
     ),
 )

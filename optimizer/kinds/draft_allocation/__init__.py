@@ -21,9 +21,6 @@ KIND = Kind(
         {"client": i, "draft_tokens": tokens} for i, tokens in enumerate(plan.draft_tokens.tolist())
     ),
     perturbations=ROUNDS_OF_CLIENTS,
-    view="specopt.kinds.draft_allocation.view",
-    strategies="specopt.kinds.draft_allocation.strategies",
-    relations="specopt.kinds.draft_allocation.relations",
     uncertainty=Uncertainty(
         vary=lambda problem, plan, rates, scale: (replace(problem, acceptance_rates=rates), plan),
         shape=lambda problem: problem.acceptance_rates.shape,

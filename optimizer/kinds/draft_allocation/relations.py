@@ -28,7 +28,6 @@ def _joined(data: Data, random: Random) -> Data:
 
 
 _keeps = relations_of(DraftAllocationProblem)
-_weighted = scaled({"weights": 2.0})
 
 RELATIONS = (
     _keeps(
@@ -40,7 +39,7 @@ RELATIONS = (
     _keeps(
         "weights scaled",
         "the objective is linear in the weights",
-        _weighted,
+        scaled({"weights": 2.0}),
         implied=times(2.0),
         equal=True,
     ),

@@ -12,16 +12,14 @@ from specopt.models.draft_allocation.problem import DraftAllocationPlan, DraftAl
 
 NEXT_TO_1 = (1 - 1e-6, 1 - 1e-12, 1 - 2**-53)
 
-rates = st.one_of(
-    st.sampled_from((0.0, 0.25, 0.5, 0.5, 0.75, *NEXT_TO_1)),
-    st.floats(0.0, 0.999, allow_subnormal=False),
+rates = st.sampled_from((0.0, 0.25, 0.5, 0.5, 0.75, *NEXT_TO_1)) | st.floats(
+    0.0, 0.999, allow_subnormal=False
 )
-weights = st.one_of(
-    st.sampled_from((0.0, 0.25, 0.5, 1.0, 1.0, 2.0)),
-    st.floats(1e-3, 1e3),
-    st.sampled_from(
-        (1e-290, 1e-9, 1e280)
-    ),  # remain normal after scaling, because subnormal numbers are rejected
+# the last values remain normal after scaling, because subnormal numbers are rejected
+weights = (
+    st.sampled_from((0.0, 0.25, 0.5, 1.0, 1.0, 2.0))
+    | st.floats(1e-3, 1e3)
+    | st.sampled_from((1e-290, 1e-9, 1e280))
 )
 
 
@@ -39,7 +37,7 @@ def problems(
         "budget_tokens": draw(st.integers(*budget)),
     }
     if draw(st.booleans()):
-        caps = st.one_of(st.integers(0, 4), st.integers(0, 2 * budget[1]))
+        caps = st.integers(0, 4) | st.integers(0, 2 * budget[1])
         data["max_draft_tokens"] = draw(lists_of(caps, size))
     return DraftAllocationProblem.from_dict(data)
 

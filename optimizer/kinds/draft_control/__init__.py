@@ -5,20 +5,14 @@ quantisation resolution for each channel state.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 from specopt.instances.draft_control import FAMILIES
-from specopt.kinds.kind import Kind, Row, Simulator, Uncertainty, faster, more, of_each
+from specopt.kinds.kind import Kind, Simulator, Uncertainty, faster, more, of_each
 from specopt.models.draft_control.problem import DraftControlPlan, DraftControlProblem
 from specopt.solvers.draft_control import METHODS
 from specopt.solvers.draft_control.linear_program import FORMULATION
 from specopt.solvers.draft_control.policies import POLICIES
-
-
-def _rows(plan: DraftControlPlan) -> Iterator[Row]:
-    for state, choice in enumerate(plan.policy):
-        yield {"state": state, "draft_length": choice.draft_length, "resolution": choice.resolution}
 
 
 def _vary(
@@ -36,7 +30,10 @@ KIND = Kind(
     methods=METHODS,
     formulation=FORMULATION,
     families=FAMILIES,
-    rows=_rows,
+    rows=lambda plan: (
+        {"state": state, "draft_length": choice.draft_length, "resolution": choice.resolution}
+        for state, choice in enumerate(plan.policy)
+    ),
     perturbations=(
         more(
             "states",
@@ -49,9 +46,6 @@ KIND = Kind(
         faster("draft_seconds_per_token", "drafting"),
         faster("verify_seconds", "verification"),
     ),
-    view="specopt.kinds.draft_control.view",
-    strategies="specopt.kinds.draft_control.strategies",
-    relations="specopt.kinds.draft_control.relations",
     uncertainty=Uncertainty(
         vary=_vary, shape=lambda problem: (len(problem.states), len(problem.resolutions)), one=True
     ),

@@ -22,7 +22,6 @@ from specopt.kinds.relation import (
 from specopt.models.draft_control.problem import DraftControlProblem
 
 _LINKS = ("uplink_bits_per_second", "downlink_bits_per_second")
-_SCALE = {"draft_seconds_per_token": 2.0, "verify_seconds": 2.0, **dict.fromkeys(_LINKS, 0.5)}
 
 
 def _permuted(data: Data, random: Random) -> Data:
@@ -47,7 +46,15 @@ _keeps = relations_of(DraftControlProblem)
 
 RELATIONS = (
     _keeps("states permuted", NAMES, _permuted, equal=True),
-    _keeps("time scaled", UNITS, scaled(_SCALE), implied=times(0.5), equal=True),
+    _keeps(
+        "time scaled",
+        UNITS,
+        scaled(
+            {"draft_seconds_per_token": 2.0, "verify_seconds": 2.0, **dict.fromkeys(_LINKS, 0.5)}
+        ),
+        implied=times(0.5),
+        equal=True,
+    ),
     _keeps("longer drafts allowed", RELAXED, _longer, when="one verify time for all lengths"),
     _keeps("acceptance raised", "every policy gains from acceptance", _likelier),
     _keeps("faster links", "no iteration becomes longer", scaled(dict.fromkeys(_LINKS, 1.5))),

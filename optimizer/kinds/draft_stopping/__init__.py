@@ -5,24 +5,18 @@ predictor to decide when to stop drafting.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from specopt.instances.draft_stopping import FAMILIES
-from specopt.kinds.kind import Kind, Row, Simulator, Uncertainty, added, faster
+from specopt.kinds.kind import Kind, Simulator, Uncertainty, added, faster
 from specopt.models.draft_stopping.problem import (
     DraftStoppingPlan,
     DraftStoppingProblem,
 )
 from specopt.solvers.draft_stopping import METHODS
 from specopt.solvers.draft_stopping.formulation import FORMULATION
-
-
-def _rows(plan: DraftStoppingPlan) -> Iterator[Row]:
-    for node, goes in enumerate(plan.next.rows.tolist()):
-        yield {"node": node, **{f"score_{score}": to for score, to in enumerate(goes)}}
 
 
 def _vary(
@@ -41,15 +35,15 @@ KIND = Kind(
     methods=METHODS,
     formulation=FORMULATION,
     families=FAMILIES,
-    rows=_rows,
+    rows=lambda plan: (
+        {"node": node, **{f"score_{score}": to for score, to in enumerate(goes)}}
+        for node, goes in enumerate(plan.next.rows.tolist())
+    ),
     perturbations=(
         added("max_draft_tokens", "+1 maximum draft length", 1),
         faster("draft_seconds_per_token", "drafting"),
         faster("round_seconds", "round"),
     ),
-    view="specopt.kinds.draft_stopping.view",
-    strategies="specopt.kinds.draft_stopping.strategies",
-    relations="specopt.kinds.draft_stopping.relations",
     uncertainty=Uncertainty(
         vary=_vary,
         shape=lambda problem: (len(problem.rounds), problem.max_draft_tokens),

@@ -42,8 +42,6 @@ def _split(data: Data, random: Random) -> Data:
 
 
 _keeps = relations_of(DraftStoppingProblem)
-_scale = scaled({"round_seconds": 2.0, "draft_seconds_per_token": 2.0})
-_faster = scaled({"draft_seconds_per_token": 0.5})
 
 RELATIONS = (
     _keeps(
@@ -58,7 +56,13 @@ RELATIONS = (
         _split,
         equal=True,
     ),
-    _keeps("time scaled", UNITS, _scale, implied=times(0.5), equal=True),
-    _keeps("faster drafts", "no round becomes longer", _faster),
+    _keeps(
+        "time scaled",
+        UNITS,
+        scaled({"round_seconds": 2.0, "draft_seconds_per_token": 2.0}),
+        implied=times(0.5),
+        equal=True,
+    ),
+    _keeps("faster drafts", "no round becomes longer", scaled({"draft_seconds_per_token": 0.5})),
     _keeps("longer drafts allowed", RELAXED, _longer, when="no list by position"),
 )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from specopt.kinds.columns import lists_of
 from specopt.models.draft_stopping.problem import DraftStoppingPlan, DraftStoppingProblem
 
-RATES = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.0, 1.0, allow_subnormal=False))
+RATES = st.sampled_from([0.0, 0.5, 1.0]) | st.floats(0.0, 1.0, allow_subnormal=False)
 
 
 @st.composite
@@ -34,11 +34,10 @@ def problems(draw: st.DrawFn, max_tokens: int = 4, max_bins: int = 3) -> DraftSt
         "format": "specopt/1",
         "kind": DraftStoppingProblem.kind,
         "max_draft_tokens": tokens,
-        "draft_seconds_per_token": draw(st.one_of(st.just(0.0), st.floats(1e-4, 1.0))),
+        "draft_seconds_per_token": draw(st.just(0.0) | st.floats(1e-4, 1.0)),
         "round_seconds": draw(costs | lists_of(costs, tokens + 1)),
         "rounds": [
-            {"probability": share, "acceptance_rate": draw(st.one_of(RATES, by_position))}
-            for share in shares
+            {"probability": share, "acceptance_rate": draw(RATES | by_position)} for share in shares
         ],
         "scores": {
             name: draw(distributions(bins)) for name in ("accepted", "first_rejection", "after")

@@ -5,26 +5,16 @@ clients that share a verifier.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 from specopt.instances.fair_goodput import FAMILIES, WORKLOADS
 from specopt.instances.fair_goodput.from_deployment import fair_goodput
-from specopt.kinds.kind import ROUNDS_OF_CLIENTS, Kind, Row, Simulator, Uncertainty, faster
+from specopt.kinds.kind import ROUNDS_OF_CLIENTS, Kind, Simulator, Uncertainty, faster
 from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fair_goodput.workload import GoodputWorkload
 from specopt.solvers.fair_goodput import METHODS
 from specopt.solvers.fair_goodput.convex import FORMULATION
 from specopt.solvers.fair_goodput.policies import POLICIES
-
-
-def _rows(plan: FairGoodputPlan) -> Iterator[Row]:
-    for entry, (share, tokens) in enumerate(plan.schedule.allocations()):
-        yield {
-            "entry": entry,
-            "share": share,
-            **{f"client_{i}": count for i, count in enumerate(tokens.tolist())},
-        }
 
 
 def _vary(
@@ -46,7 +36,14 @@ KIND = Kind(
     formulation=FORMULATION,
     families=FAMILIES,
     from_deployment=fair_goodput,
-    rows=_rows,
+    rows=lambda plan: (
+        {
+            "entry": entry,
+            "share": share,
+            **{f"client_{i}": count for i, count in enumerate(tokens.tolist())},
+        }
+        for entry, (share, tokens) in enumerate(plan.schedule.allocations())
+    ),
     perturbations=(
         *ROUNDS_OF_CLIENTS,
         faster("draft_seconds_per_token", "drafting"),
@@ -54,9 +51,6 @@ KIND = Kind(
         faster("verify_overhead_seconds", "overhead of verification"),
         faster("verify_seconds_per_token", "verification"),
     ),
-    view="specopt.kinds.fair_goodput.view",
-    strategies="specopt.kinds.fair_goodput.strategies",
-    relations="specopt.kinds.fair_goodput.relations",
     uncertainty=Uncertainty(vary=_vary, shape=lambda problem: problem.acceptance_rates.shape),
     simulator=Simulator(
         world=GoodputWorkload,

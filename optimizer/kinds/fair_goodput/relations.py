@@ -28,7 +28,6 @@ _SECONDS = (
     "verify_overhead_seconds",
     "verify_seconds_per_token",
 )
-_COLUMNS = ("acceptance_rates", "weights", "max_draft_tokens", "min_goodput", *_SECONDS[:2])
 
 
 def _slower(data: Data, random: Random) -> Data | None:
@@ -48,16 +47,18 @@ def _halved(problem: FairGoodputProblem, objective: float) -> float:
 
 
 _keeps = relations_of(FairGoodputProblem)
-_lower = raised("min_goodput", lambda rate: 0.9 * rate)
-_weighted = raised("weights", lambda weight: 2.0 * weight)
-_accepted = raised("acceptance_rates", likelier, lambda data: data.get("per") == "second")
 
 RELATIONS = (
-    _keeps("clients permuted", NAMES, permuted(*_COLUMNS), equal=True),
+    _keeps(
+        "clients permuted",
+        NAMES,
+        permuted("acceptance_rates", "weights", "max_draft_tokens", "min_goodput", *_SECONDS[:2]),
+        equal=True,
+    ),
     _keeps(
         "weights scaled",
         "the utility is linear in the weights",
-        _weighted,
+        raised("weights", lambda weight: 2.0 * weight),
         when="weights are given",
         implied=times(2.0),
         equal=True,
@@ -72,11 +73,16 @@ RELATIONS = (
     ),
     _keeps("one more token", RELAXED, one_more("budget_tokens")),
     _keeps("caps raised", RELAXED, one_more("max_draft_tokens"), when="caps are given"),
-    _keeps("minimum rates lowered", RELAXED, _lower, when="minimum rates are given"),
+    _keeps(
+        "minimum rates lowered",
+        RELAXED,
+        raised("min_goodput", lambda rate: 0.9 * rate),
+        when="minimum rates are given",
+    ),
     _keeps(
         "acceptance raised",
         "every schedule gains from acceptance",
-        _accepted,
+        raised("acceptance_rates", likelier, lambda data: data.get("per") == "second"),
         when="rates are per round",
     ),
 )

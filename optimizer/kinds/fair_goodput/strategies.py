@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 from specopt.kinds.columns import lists_of
 from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 
-rates = st.one_of(
-    st.sampled_from((0.0, 0.25, 0.5, 0.5, 0.75, 1 - 1e-6)),
-    st.floats(0.0, 0.99, allow_subnormal=False),
+rates = st.sampled_from((0.0, 0.25, 0.5, 0.5, 0.75, 1 - 1e-6)) | st.floats(
+    0.0, 0.99, allow_subnormal=False
 )
-weights = st.one_of(st.sampled_from((0.5, 1.0, 1.0, 2.0)), st.floats(0.01, 100))
-fairness = st.one_of(
-    st.sampled_from((0.0, 0.5, 1.0, 1.0, 2.0, 5.0)), st.floats(0.05, 0.9), st.floats(1.1, 6)
+weights = st.sampled_from((0.5, 1.0, 1.0, 2.0)) | st.floats(0.01, 100)
+fairness = (
+    st.sampled_from((0.0, 0.5, 1.0, 1.0, 2.0, 5.0)) | st.floats(0.05, 0.9) | st.floats(1.1, 6)
 )
-seconds = st.one_of(st.sampled_from((0.0, 0.01, 0.02)), st.floats(0.001, 0.1))
+seconds = st.sampled_from((0.0, 0.01, 0.02)) | st.floats(0.001, 0.1)
 
 
 @st.composite

@@ -57,8 +57,5 @@ KIND = Kind(
     ),
     from_deployment=placement,
     advice="specopt.api.placing",
-    view="specopt.kinds.placement.view",
-    strategies="specopt.kinds.placement.strategies",
-    relations="specopt.kinds.placement.relations",
     simulator=Simulator(world=PlacementProblem, module="specopt.solvers.placement.simulate"),
 )

@@ -46,9 +46,6 @@ KIND = Kind(
         faster("head_seconds", "head"),
         added("max_chunks", "+1 chunk", 1),
     ),
-    view="specopt.kinds.prompt_chunking.view",
-    strategies="specopt.kinds.prompt_chunking.strategies",
-    relations="specopt.kinds.prompt_chunking.relations",
     simulator=Simulator(
         world=PromptWorkload,
         module="specopt.solvers.prompt_chunking.simulate",

@@ -17,15 +17,24 @@ _SECONDS = (
     "head_seconds",
     "seconds",
 )
-_SCALE = dict.fromkeys(_SECONDS, 2.0) | dict.fromkeys(_LINKS, 0.5)
 _EARLIER = "no event of any plan becomes later"
 
 _keeps = relations_of(PromptChunkingProblem)
-_bytes = scaled(dict.fromkeys((*_LINKS, "bytes_per_token"), 2.0))
 
 RELATIONS = (
-    _keeps("time scaled", UNITS, scaled(_SCALE), implied=times(2.0), equal=True),
-    _keeps("bytes scaled", "data and links scale equally", _bytes, equal=True),
+    _keeps(
+        "time scaled",
+        UNITS,
+        scaled(dict.fromkeys(_SECONDS, 2.0) | dict.fromkeys(_LINKS, 0.5)),
+        implied=times(2.0),
+        equal=True,
+    ),
+    _keeps(
+        "bytes scaled",
+        "data and links scale equally",
+        scaled(dict.fromkeys((*_LINKS, "bytes_per_token"), 2.0)),
+        equal=True,
+    ),
     *(_keeps(f"faster {link.partition('_')[0]}", _EARLIER, scaled({link: 1.5})) for link in _LINKS),
     _keeps("one more chunk", RELAXED, one_more("max_chunks"), when="a cap is given"),
     _keeps("no grid", RELAXED, replaced("grid_tokens", None), when="a grid is given"),

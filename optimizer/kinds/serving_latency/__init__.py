@@ -96,9 +96,6 @@ KIND = Kind(
     choices=choices,
     families=FAMILIES,
     rows=_rows,
-    view="specopt.kinds.serving_latency.view",
-    strategies="specopt.kinds.serving_latency.strategies",
-    relations="specopt.kinds.serving_latency.relations",
     perturbations=PERTURBATIONS,
     uncertainty=Uncertainty(**UNCERTAINTY, worst=_worst),
     simulator=Simulator(

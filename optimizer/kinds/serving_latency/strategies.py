@@ -53,28 +53,27 @@ def exact_decoders(draw: st.DrawFn) -> ExactDecoder:
 decoders = paper_decoders | exact_decoders()
 
 
-@st.composite
-def linear_runtimes(draw: st.DrawFn) -> LinearRuntime:
-    """Draw a linear runtime model.
+def linear_runtimes() -> st.SearchStrategy[LinearRuntime]:
+    """Return a strategy for linear runtime models.
 
-    Its slope and overhead may be zero and otherwise cover many orders of magnitude.
+    Their slopes and overheads may be zero and otherwise cover many orders of magnitude.
     """
-    return LinearRuntime(
-        seconds_per_flop=draw(magnitudes(-12, -6) | st.just(0.0)),
-        overhead_seconds=draw(magnitudes(-5, 1) | st.just(0.0)),
+    return st.builds(
+        LinearRuntime,
+        seconds_per_flop=magnitudes(-12, -6) | st.just(0.0),
+        overhead_seconds=magnitudes(-5, 1) | st.just(0.0),
     )
 
 
-@st.composite
-def piecewise_runtimes(draw: st.DrawFn) -> PiecewiseRuntime:
-    """Draw a runtime model that is the maximum of two or three linear runtimes.
+piecewise_runtimes = st.builds(
+    PiecewiseRuntime, pieces=st.lists(linear_runtimes(), min_size=2, max_size=3).map(tuple)
+)
+"""Runtime models that are the maximum of two or three linear runtimes.
 
-    Some of the linear runtimes may never attain the maximum.
-    """
-    return PiecewiseRuntime(pieces=tuple(draw(st.lists(linear_runtimes(), min_size=2, max_size=3))))
+Some of the linear runtimes may never attain the maximum.
+"""
 
-
-runtimes = linear_runtimes() | piecewise_runtimes()
+runtimes = linear_runtimes() | piecewise_runtimes
 
 
 @st.composite
@@ -85,10 +84,10 @@ def problems(
     max_input: int = 30,
     max_output: int = 8,
     max_length: int = 3,
-    mechanisms: Sequence[str] = ALL_MECHANISMS,
-    output_lengths: Sequence[str] = ("conservative", "known"),
+    mechanisms: Sequence[Any] = ALL_MECHANISMS,
+    output_lengths: Sequence[Any] = ("conservative", "known"),
     runtime: st.SearchStrategy[Runtime] = runtimes,
-    rounds: Sequence[str] = ("mean",),
+    rounds: Sequence[Any] = ("mean",),
     feasible: bool = True,
 ) -> ServingLatencyProblem:
     """Draw a serving-latency problem.
@@ -103,9 +102,9 @@ def problems(
     longest = max(outputs)
     if draw(st.booleans()):
         longest = draw(st.integers(longest, max_output))
-    mechanism: Any = draw(st.sampled_from(mechanisms))
-    counted: Any = draw(st.sampled_from(output_lengths))
-    counts: Any = draw(st.sampled_from(rounds))
+    mechanism = draw(st.sampled_from(mechanisms))
+    counted = draw(st.sampled_from(output_lengths))
+    counts = draw(st.sampled_from(rounds))
     largest = max(inputs) + longest
     if counted == "known":
         largest = max(i + o for i, o in zip(inputs, outputs, strict=True))

@@ -38,15 +38,17 @@ def _joined(tokens: float, wait: float) -> Change:
 
 
 _keeps = relations_of(VerificationBatchProblem)
-_scale = scaled(
-    dict.fromkeys(("now_seconds", "deadline_seconds", "guard_seconds", "estimator"), 2.0)
-)
-_bytes = scaled({"memory_bytes": 2.0, "request_memory_bytes": 2.0})
+_TIMES = ("now_seconds", "deadline_seconds", "guard_seconds", "estimator")
 
 RELATIONS = (
     _keeps("requests permuted", NAMES, permuted(*_COLUMNS), equal=True),
-    _keeps("time scaled", UNITS, _scale, equal=True),
-    _keeps("bytes scaled", "needs and memory scale equally", _bytes, equal=True),
+    _keeps("time scaled", UNITS, scaled(dict.fromkeys(_TIMES, 2.0)), equal=True),
+    _keeps(
+        "bytes scaled",
+        "needs and memory scale equally",
+        scaled({"memory_bytes": 2.0, "request_memory_bytes": 2.0}),
+        equal=True,
+    ),
     _keeps("more memory", RELAXED, raised("memory_bytes", lambda size: 1.25 * size + 1)),
     _keeps("later deadlines", RELAXED, raised("deadline_seconds", lambda due: due + 0.125)),
     _keeps("one more request", RELAXED, _joined(1.0, 1.0)),

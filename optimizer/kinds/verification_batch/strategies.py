@@ -36,7 +36,7 @@ def problems(
             "guard_seconds": draw(st.integers(0, 4)) * BIT,
             "expected_tokens": column(st.sampled_from((0.0, 0.5, 1.0, 1.5, 2.0, 2.25, 3.0, 5.125))),
             "new_tokens": column(st.integers(1, 8)),
-            "cached_tokens": column(st.one_of(st.just(0), st.integers(0, 8))),
+            "cached_tokens": column(st.just(0) | st.integers(0, 8)),
             "request_memory_bytes": column(st.integers(0, 12).map(float)),
             "deadline_seconds": column(st.integers(start - 5, start + 60).map(lambda x: x * BIT)),
             "estimator": {
