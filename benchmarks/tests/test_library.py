@@ -94,6 +94,7 @@ def known(
         ((10.0, None), (10.0, 8.0), 10.0, 8.0, "feasible", "exact"),
         ((10.0, 8.0), (10.0, None), 10.0, 8.0, "feasible", "exact"),
         ((10.0, 10.0), (10.0 + 1e-12, 10.0 - 1e-12), 10.0, 10.0, "optimal", "exact"),
+        ((10.0, 10.0), (9.0, 8.0), 9.0, 8.0, "feasible", "other"),
     ],
 )
 def test_the_better_of_two(

@@ -321,10 +321,13 @@ def certificate(problem: Problem, objective: float, bound: float | None) -> dict
 def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
     """Return the old entry, updated with the plan or the bound of the new entry if it is better.
 
-    Improvements that do not exceed the rounding error are ignored.
+    Improvements that do not exceed the rounding error are ignored. A bound of the old entry that
+    the new plan refutes is dropped.
     """
     sign = 1.0 if problem.sense == "minimize" else -1.0
     rounding = TOLERANCE * abs(old.objective)
+    if old.bound is not None and sign * new.objective < sign * old.bound - rounding:
+        old = replace(old, bound=None, bound_method=None)
     best = old
     when = dict[str, Any](seconds=new.seconds, date=new.date, versions=new.versions)
     if sign * new.objective < sign * old.objective - rounding:
