@@ -18,6 +18,11 @@ Data = dict[str, Any]
 Change = Callable[[Data, Random], Data | None]
 
 
+def unchanged(problem: Any, objective: float) -> float:
+    """Return the objective unchanged. Used for changes that do not affect the optimum."""
+    return objective
+
+
 @dataclass(frozen=True, kw_only=True)
 class Relation:
     """A metamorphic relation between the optimum of a problem and the optimum of a changed copy.
@@ -47,7 +52,7 @@ class Relation:
     when: str = "always"
     reason: str
     change: Change
-    implied: Callable[[Any, float], float] = lambda problem, objective: objective
+    implied: Callable[[Any, float], float] = unchanged
     equal: bool = False
 
     def changed(self, problem: Problem, seed: int = 0) -> Problem | None:
