@@ -117,7 +117,6 @@ class PhaseBuilder:
         self.outputs = outputs.astype(np.float64)
         self.needed = self.outputs * (1 - ROUNDING)
         self.inputs = self.problem.input_tokens.astype(np.float64)
-        self.entries = 0  # in the phases of all plans
         self.tokens = cache(self.problem.tokens_per_step)  # there may be millions of lengths
 
     def plan(
@@ -144,7 +143,7 @@ class PhaseBuilder:
         state = State(float(earliest.min()), gained=np.zeros(tasks))
         kept: dict[object, State] = {None: state}
         queue: list[tuple[float, int, object, State]] = [(0.0, -1, None, state)]
-        numbers = itertools.count()
+        numbers, entries = itertools.count(), 0
         while queue:
             *_, key, state = heappop(queue)
             if kept[key] is not state:
@@ -161,8 +160,8 @@ class PhaseBuilder:
             waiting[admitted] = False
             active = unfinished & ~waiting
             coming = (waiting & ~there if tasks <= FEW else waiting).any()
-            self.entries += tasks
-            self.budget.hold("tasks times phases", 100.0 * self.entries)
+            entries += tasks
+            self.budget.hold("tasks times phases", 100.0 * entries)
             options = sorted(self._next(active, gained, coming, length) for length in lengths)
             if waiting.any():
                 options = options[:1]
@@ -291,6 +290,8 @@ class Rebatching(ContinuousServingMethod):
             if offer_if_feasible(problem, plan, budget) and not (few and apart):
                 break
         for patience in PATIENCE * apart:
+            if budget.is_proven(0.0):
+                return
             offer_if_feasible(
                 problem, builder.plan(chosen if few else lengths[:1], patience)[1], budget
             )

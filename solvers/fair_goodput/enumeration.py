@@ -80,5 +80,5 @@ class ExhaustiveSearch(Search):
 
     def lower(self, amounts: Floats) -> None:
         """Lower the minimum rates by the given amounts."""
-        super().lower(amounts)
         self.spares += amounts
+        super().lower(amounts)

@@ -40,6 +40,11 @@ MAX_NEAR = 300_000
 SECONDS_PER_OPTION = 5e-7
 """Work of pricing one option in one box, in seconds."""
 
+MAX_SHARES = 10_000
+"""Maximum number of shares that are tried to lower the bound on the capacity. If it is smaller, the
+bound may be weaker.
+"""
+
 PER_SIDE = 3
 """Maximum number of patterns that a pricing step adds per side."""
 
@@ -194,13 +199,15 @@ class Relaxation:
 
         `value` is an upper bound on the value of all served clients at the dual prices.
         """
-        clients = np.array(self.prepared.clients)
-        share = -value / (of_classes @ clients)
-        while True:
+        priced = of_classes < 0.0
+        clients, prices = np.array(self.prepared.clients)[priced], -of_classes[priced]
+        share = value / (prices @ clients)
+        for _ in range(MAX_SHARES):
             served = np.ceil(share * clients * (1.0 - 1e-9))
-            if -of_classes @ served <= value:
-                return float(share)
+            if prices @ served <= value:
+                break
             share = ((served - 1.0) / clients).max()
+        return float(share)
 
     # ------------------------------------------------------------------ pricing
 
@@ -240,7 +247,7 @@ class Relaxation:
         """Return an upper bound on the net value of one side's patterns, and the best patterns.
 
         The net value is the value minus the dual prices of the clients. One pattern is returned for
-        each of the `most` best boxes.
+        each of the `most` best boxes, or for each box above the threshold if `most` is 0.
         """
         prepared, kernels = self.prepared, self.prepared.kernels
         side = prepared.sides[cover.side]

@@ -319,6 +319,12 @@ def test_integer_numbers_of_clients_bound_the_share(
     assert found == pytest.approx(max(able), rel=1e-9, abs=1e-12)
 
 
+def test_classes_without_a_price_do_not_bound_the_share() -> None:
+    """Tests that the share is not lowered client by client of a large class without a price."""
+    relaxation: Any = SimpleNamespace(prepared=SimpleNamespace(clients=[1, 10**6]))
+    assert Relaxation._share(relaxation, 1.99, np.array([-1.0, 0.0])) == 1.0
+
+
 @pytest.mark.slow
 def test_capacity_is_proven_where_many_clients_fit() -> None:
     """Tests that units are packed with integer numbers of clients, up to the bound that allows for

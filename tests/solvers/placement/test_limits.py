@@ -278,7 +278,7 @@ LIMITS: dict[str, dict[str, Any]] = {
         "ROUNDED": 0.0,
         "WHOLE_UNITS": 0.0,
     },
-    "relaxation": {"FEW_UNITS": 0, "SPARE": 2, "MAX_NEAR": 1, "PER_SIDE": 1},
+    "relaxation": {"FEW_UNITS": 0, "SPARE": 2, "MAX_NEAR": 1, "MAX_SHARES": 0, "PER_SIDE": 1},
     "listing": {"MAX_KEPT": 1, "MAX_ENTRIES": 1, "CHUNK": 1},
     "rounding": {"OPTIONS": 0},
     "prepare": {"EXACT_SIZES": 0, "RANGE": 5.0},
