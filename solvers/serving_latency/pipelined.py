@@ -87,7 +87,7 @@ _TRIES_PER_BLOCK = 1000  # tries of one annealing, per block of the plan
 _TRIES = 20_000_000  # the same at most, divided by the number of blocks and of columns of runtimes
 _HEAT = 0.03  # relative worsening at the start of annealing, divided by the number of blocks
 _WORK_PER_TASK = 15_000  # entries of shortest paths between two annealings, per task
-_SECONDS_PER_TRY = 1e-8  # per try of the annealing and block
+_SECONDS_PER_TRY = 8e-8  # per try of the annealing and block
 _SECONDS_PER_BLOCK = 3e-9  # per node of the orders and scenario
 _SECONDS_PER_PAIR = 2e-8  # per pair of blocks, to sort them in advance
 
