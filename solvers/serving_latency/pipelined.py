@@ -181,12 +181,7 @@ class PipelinedSearch:
         self.coarse = prepared.linear and self._entries >= _WIDE * prepared.tasks
         self.tables: dict[tuple[int, int], Tables] = {}
         self.stream = np.array([random_key(budget.seed)])
-        self.stats: dict[str, Any] = {
-            "parts": 0,
-            "lagrangian_rounds": 0,
-            "annealings": 0,
-            "nodes": 0,
-        }
+        self.stats: dict[str, Any] = {"parts": 0, "lagrangian_rounds": 0, "nodes": 0}
 
     @property
     def cut(self) -> float:
