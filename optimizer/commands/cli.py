@@ -19,6 +19,7 @@ import typer
 from specopt.commands import export, generate, library
 from specopt.commands.shared import (
     BAD_INPUT,
+    ERROR_CODES,
     FOUND,
     INTERNAL,
     INTERRUPTED,
@@ -32,9 +33,7 @@ from specopt.console.stdout import answering, take_stdout
 from specopt.console.streams import complain, discard, say, set_loudness
 from specopt.models import files
 from specopt.models.errors import (
-    InternalError,
     InvalidInput,
-    NotWritten,
     RefutedProof,
     SpecoptError,
 )
@@ -95,8 +94,7 @@ def run(arguments: Sequence[str]) -> int:
         discard(sys.stdout)
         return UNREAD
     except SpecoptError as error:
-        codes = {InternalError: INTERNAL, NotWritten: UNWRITTEN}
-        return _fail(str(error), codes.get(type(error), BAD_INPUT))
+        return _fail(str(error), ERROR_CODES.get(type(error), BAD_INPUT))
     except MemoryError:
         return _fail("not enough memory", BAD_INPUT)
     except OSError as error:

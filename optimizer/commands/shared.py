@@ -23,7 +23,7 @@ from specopt.console.streams import say
 from specopt.instances.checkpoints.model_config import read_model_config
 from specopt.kinds.chart import FORMS
 from specopt.models.decoder import Decoder
-from specopt.models.errors import InvalidInput
+from specopt.models.errors import InternalError, InvalidInput, NotWritten
 from specopt.models.fields import is_unicode
 from specopt.models.files import (
     is_replaced,
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FOUND, NOT_FOUND, BAD_INPUT, INTERNAL, UNWRITTEN = 0, 1, 2, 70, 74
+ERROR_CODES = {InternalError: INTERNAL, NotWritten: UNWRITTEN}
+"""Exit code of each class of expected errors; that of every other class is `BAD_INPUT`."""
 UNREAD = 141
 """Exit code that is used if the reader of stdout closes the pipe, as `head` does.
 

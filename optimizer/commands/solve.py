@@ -8,8 +8,8 @@ from pathlib import Path
 
 from specopt.commands.shared import (
     BAD_INPUT,
+    ERROR_CODES,
     FOUND,
-    INTERNAL,
     INTERRUPTED,
     AsJson,
     Gap,
@@ -31,7 +31,7 @@ from specopt.commands.shared import (
     write,
 )
 from specopt.console.streams import complain
-from specopt.models.errors import InternalError, InvalidInput, SpecoptError
+from specopt.models.errors import InvalidInput, SpecoptError
 from specopt.models.files import unwritten
 
 
@@ -96,7 +96,7 @@ def solve(
             code = solve_one(file, target)
         except SpecoptError as error:
             complain(f"specopt: {error}")
-            code = INTERNAL if isinstance(error, InternalError) else BAD_INPUT
+            code = ERROR_CODES.get(type(error), BAD_INPUT)
         worst = max(worst, code)
         if code == INTERRUPTED:
             break

@@ -177,3 +177,15 @@ def test_a_closed_stdout_stays_taken(tmp_path: Path) -> None:
         ["sh", "-c", command, program, str(tmp_path / "file")], stderr=subprocess.PIPE, timeout=600
     )
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_full_disk_of_one_file(cli: CommandLine, tmp_path: Path) -> None:
+    """Tests that several files exit with 74 if one result cannot be written, and keep the other."""
+    for name in ("first", "second"):
+        specopt.save(specopt.generate("draft-allocation/uniform", clients=3), f"{name}.json")
+    Path("results").mkdir()
+    Path("results/first.json").symlink_to("/dev/full")
+    said = cli("solve first.json second.json -o results", 74).err
+    assert "specopt: results/first.json: " in said
+    assert specopt.load("results/second.json")
