@@ -19,7 +19,9 @@ import specopt
 FIRST_ANSWER_SECONDS, DEMO_SECONDS = 6.0, 9.0
 
 PROBLEMS = {
-    "serving-latency": specopt.generate("serving-latency/paper-1", tasks=5, seed=1),
+    "serving-latency, 5 tasks": specopt.generate("serving-latency/paper-1", tasks=5, seed=1),
+    "serving-latency, 100 tasks": specopt.generate("serving-latency/paper-1", tasks=100, seed=1),
+    "continuous-serving, 5 tasks": specopt.generate("continuous-serving/paper-1", tasks=5, seed=1),
     "verification-batch, 12 requests": specopt.generate(
         "verification-batch/mixed", requests=12, seed=1
     ),
@@ -28,6 +30,9 @@ PROBLEMS = {
     "draft-control": specopt.generate("draft-control/paper-3", seed=1),
     "draft-stopping": specopt.generate("draft-stopping/mixed", seed=1),
     "draft-allocation": specopt.generate("draft-allocation/paper-5", seed=1),
+    "placement, 3 clients": specopt.generate(
+        "placement/many-classes", number_of_clients=3, classes=3, units=6, max_draft=4, seed=1
+    ),
     "fair-goodput per round": specopt.generate("fair-goodput/paper-5", seed=1),
     "fair-goodput per second": specopt.generate("fair-goodput/per-second", seed=1),
 }
