@@ -99,7 +99,7 @@ def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
     logarithms = np.log(
         np.maximum(rates, sys.float_info.min)
     )  # the smallest positive number replaces a rate of 0, and the result is 1, as it should be
-    return -np.expm1((np.asarray(draft_tokens) + 1.0) * logarithms) / (1.0 - rates)
+    return np.expm1((np.asarray(draft_tokens) + 1.0) * logarithms) / (rates - 1.0)
 
 
 def decoding_steps(output_tokens: float, tokens_per_step: float) -> int:

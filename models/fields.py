@@ -602,9 +602,7 @@ def _scalar(name: str, expected: Form, value: Any) -> Any:
 
 
 def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
-    meta = next(
-        (m for m in getattr(column.item, "__metadata__", ()) if isinstance(m, Meta)), Meta()
-    )
+    meta = getattr(column.item, "__metadata__", (None,))[0] or Meta()
     kind = getattr(column.item, "__origin__", column.item)
     try:
         array = np.asarray(value)
@@ -636,7 +634,7 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
         if bound is not None:
             good &= test(array, bound)
             rules.append(f"{symbol} {bound}")
-    if not good.all():
+    if np.count_nonzero(good) < len(good):
         index = int(np.argmin(good))
         word = "an integer" if kind is int else "a finite number"
         raise InvalidInput(

@@ -82,20 +82,12 @@ class Auto(Method):
             return None
         return (self.order + self.instead)[-1]().refusal(problem, memory_limit)
 
-    def bytes_needed(self, problem: Any) -> dict[str, float]:
-        """Return how many bytes the first member needs, as a dictionary. Each key names the fields
-        or quantities that determine the amount.
-        """
-        first = next(self._able(problem, math.inf), None)
-        return {} if first is None else first.bytes_needed(problem)
-
     def seconds_needed(self, problem: Any) -> dict[str, float]:
         """Return approximate lower bounds, in seconds, on the time during which the first member
         cannot be interrupted. Each key of the dictionary names the quantity that determines the
-        time.
+        time. The portfolio must accept the problem.
         """
-        first = next(self._able(problem, math.inf), None)
-        return {} if first is None else first.seconds_needed(problem)
+        return next(self._able(problem, math.inf)).seconds_needed(problem)
 
     def repaired(self, problem: Any, plan: Any) -> Plan | None:
         """Adapt a plan for a similar problem to this problem, or return None if that is not
@@ -145,8 +137,7 @@ class Auto(Method):
                 continue
             if outcome.plan is not None:
                 budget.offer(outcome.plan)
-            if outcome.bound is not None and math.isfinite(outcome.bound):
-                budget.improve_bound(outcome.bound)
+            budget.improve_bound(outcome.bound)
             stats |= outcome.stats
             proven = budget.is_proven(self.tolerance)
             if proven or outcome.termination is not Termination.CONVERGED:

@@ -121,9 +121,7 @@ class Schedule(Custom):
             ("tokens", np.int64),
             ("full", np.bool_),
         ):
-            # always a copy, because the caller may change the array
-            array = np.array(getattr(self, name), dtype)
-            object.__setattr__(self, name, frozen(array))
+            object.__setattr__(self, name, frozen(np.asarray(getattr(self, name), dtype)))
         if not len(self.share):
             raise InvalidInput("schedule: expected at least one entry, got none")
         lengths = self.starts[1:] - self.starts[:-1]
@@ -207,7 +205,7 @@ class Schedule(Custom):
     @cached_property
     def entries(self) -> Ints:
         """Index of the entry that contains each item of `clients` and `tokens`."""
-        return frozen(np.repeat(np.arange(len(self.share)), np.diff(self.starts)))
+        return frozen(np.repeat(np.arange(len(self.share)), self.starts[1:] - self.starts[:-1]))
 
     @cached_property
     def before(self) -> Ints:
@@ -243,7 +241,7 @@ class Schedule(Custom):
         return cls(
             share=np.asarray(shares, np.float64),
             starts=np.arange(count + 1) * size,
-            clients=np.tile(np.arange(size), count),
+            clients=np.arange(count * size) % size,
             tokens=table.ravel(),
             full=np.ones(count, np.bool_),
         )
@@ -468,14 +466,14 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         """Weight of each client. Every weight is 1 if the problem does not specify weights."""
         return frozen(np.ones(self.clients) if self.weights is None else self.weights)
 
-    @property
+    @cached_property
     def max_tokens(self) -> Ints:
         """Maximum number of draft tokens per round for each client, which is the smaller of the
         client's cap and the budget.
         """
         if self.max_draft_tokens is None:
-            return np.full(self.clients, self.budget_tokens, np.int64)
-        return np.minimum(self.max_draft_tokens, self.budget_tokens)
+            return frozen(np.full(self.clients, self.budget_tokens, np.int64))
+        return frozen(np.minimum(self.max_draft_tokens, self.budget_tokens))
 
     @property
     def scale(self) -> tuple[float, float]:
@@ -662,7 +660,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         goodput = np.bincount(schedule.clients, (now - until_now) * left, self.clients)
         tokens = np.bincount(schedule.clients, schedule.steps * left, self.clients)
         mean = np.maximum(0.0, tokens / (left[0] if left[0] > 0 else 1.0))
-        return frozen((np.asarray(goodput, np.float64), np.asarray(mean, np.float64)))
+        return np.asarray(goodput, np.float64), np.asarray(mean, np.float64)
 
     def _defects(self, plan: FairGoodputPlan) -> list[str]:
         """Return the reasons why the plan does not match this problem."""

@@ -217,9 +217,8 @@ def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Out
                     f"run: expected a plan of type {problem.plan_type.__name__}, got"
                     f" {describe(outcome.plan)}"
                 )
-            if outcome.bound is not None and math.isfinite(outcome.bound):
-                budget.improve_bound(outcome.bound)
-            return dataclasses.replace(outcome, bound=budget.bound)
+            budget.improve_bound(outcome.bound)
+            return outcome
     except Infeasible as clash:
         refuting = budget.incumbent is not None and not problem.violations(budget.incumbent)
         return Outcome(
@@ -241,7 +240,6 @@ def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Out
             end_progress()
     return Outcome(
         plan=budget.incumbent,
-        bound=budget.bound,
         termination=termination,
         stats=stats,
         explanation=explanation,
@@ -459,15 +457,16 @@ def _judged(
 
     `fixed` is the time in seconds that was spent on validating and hashing the problem.
     """
-    bound = None  # kept if the bound is infinite or not a number
-    if outcome.bound is not None and math.isfinite(outcome.bound):
-        bound = problem.widened(float(outcome.bound), problem.scale)
+    bound = None  # kept if the bound is infinite
+    termination = outcome.termination
+    known = None if termination is Termination.INFEASIBLE else budget.bound
+    if known is not None and math.isfinite(known):
+        bound = problem.widened(float(known), problem.scale)
     objective = None
     terms = {}
     proof = Proof(bound)
     stats = dict(outcome.stats)
     status, explanation = Status.NONE, outcome.explanation
-    termination = outcome.termination
     if outcome.plan is None and termination is Termination.INFEASIBLE:
         status = Status.INFEASIBLE
     elif outcome.plan is None:
@@ -478,7 +477,7 @@ def _judged(
         violations = problem.violations(outcome.plan)
         fixed += time.perf_counter() - judging
         if violations:
-            said = _saved(problem, method, outcome, f"a plan that violates: {violations[0]}")
+            said = _saved(problem, method, outcome, known, f"a plan that violates: {violations[0]}")
             raise InternalError(f"internal error: {said}")
         evaluation = budget.evaluate(outcome.plan)
         fixed += budget.judging_seconds
@@ -491,12 +490,12 @@ def _judged(
             wrong = f"a plan, but also a proof that none exists: {explanation}"
             termination, explanation = Termination.EXHAUSTED, None
         elif proof.refuted:
-            wrong = f"the bound {outcome.bound!r}, but a plan with the objective {objective!r}"
+            wrong = f"the bound {known!r}, but a plan with the objective {objective!r}"
         termination = _ended(termination, proof, budget, gap)
         optimal = proof.gap is not None and proof.gap <= gap
         status = Status.OPTIMAL if optimal else Status.FEASIBLE
         if wrong is not None:
-            stats["refuted"] = _saved(problem, method, outcome, wrong)
+            stats["refuted"] = _saved(problem, method, outcome, known, wrong)
             warnings.warn(stats["refuted"], RefutedProof, stacklevel=3)
     if isinstance(method, Auto):
         stats |= {"plan_by": budget.plan_by, "bound_by": budget.bound_by}
@@ -539,7 +538,9 @@ def _ended(said: Termination, proof: Proof, budget: Budget, gap: float) -> Termi
     return Termination.TIME_LIMIT if late else Termination.EXHAUSTED
 
 
-def _saved(problem: Problem, method: Method, outcome: Outcome, defect: str) -> str:
+def _saved(
+    problem: Problem, method: Method, outcome: Outcome, bound: float | None, defect: str
+) -> str:
     """Save an outcome that the judge rejected to a file for a bug report.
 
     Return the error message, which names the file.
@@ -549,7 +550,7 @@ def _saved(problem: Problem, method: Method, outcome: Outcome, defect: str) -> s
         "method": method.name,
         "options": method.options,
         "plan": None if outcome.plan is None else outcome.plan.to_dict(),
-        "bound": outcome.bound,
+        "bound": bound,
         "returned": defect,
     }
     try:

@@ -42,11 +42,12 @@ class DraftAllocationMethod(Method):
 
 
 def offer_first_plan(problem: DraftAllocationProblem, budget: Budget) -> None:
-    """Record in the budget a plan without drafts, which is always feasible, and the Lagrangian
-    bound at price 0. Neither of them requires a search.
+    """Record in the budget a plan without drafts, which is always feasible, and the value of the
+    caps, which bounds every plan. Neither of them requires a search.
     """
     budget.offer(DraftAllocationPlan(draft_tokens=np.zeros(problem.clients, np.int64)))
-    budget.improve_bound(lagrangian_bound(problem, 0.0))
+    most = expected_tokens(problem.acceptance_rates, problem.caps)
+    budget.improve_bound(float((problem.weights * most).sum()))
     budget.check()
 
 

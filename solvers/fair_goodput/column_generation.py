@@ -28,6 +28,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.common_rate import prices_at, raised
 from specopt.solvers.fair_goodput.master import best_shares, fairest_mixture, keep_least
 from specopt.solvers.fair_goodput.method import (
+    FEW,
     PER_SECOND,
     FairGoodputMethod,
     admitted,
@@ -80,9 +81,10 @@ class ColumnGeneration(FairGoodputMethod):
 
         The search ends when no round has a larger value than the mixture.
         """
-        offer_first_plan(problem, budget)
         search = Search(problem, budget)
-        if not len(search.due) and search.is_one_round():
+        if len(search.due):
+            offer_first_plan(problem, budget)
+        elif search.is_one_round():
             return search.outcome()
         if problem.clients <= TURNS:
             # A utility of rates per round may be out of range, and the plan may miss minimum rates.
@@ -132,8 +134,8 @@ class Search:
             self.mixtures += 1
             shares = np.where(found.shares < DROPPED, 0.0, found.shares)
             shares = keep_least(table, shares / shares.sum(), spare)
-            count = len(self.rates)
-            if self.is_proven(shares, found.extra / unit) or len(self.rates) == count:
+            is_new = self.tighten(self.offer(shares), found.extra / unit)
+            if self.is_proven or not is_new:
                 return self.outcome()
 
     def is_one_round(self) -> bool:
@@ -144,37 +146,54 @@ class Search:
         common rate increases.
         """
         common, none = self.problem.log_common_rate, np.zeros(0)
-        best = int(np.argmax(list(map(common, self.rates))))
-        while True:
-            count = len(self.rates)
-            self.add(self.best_round(prices_at(self.problem, self.rates[best]), none)[1])
-            if common(self.rates[-1]) <= common(self.rates[best]):
-                return self.is_proven(np.eye(len(self.rates))[best], none)
-            best = count
+        logs = list(map(common, self.rates))
+        best = int(np.argmax(logs))
+        if self.problem.clients > FEW:
+            self.offer(np.eye(len(logs))[best])
+        try:
+            while True:
+                self.tighten(self.rates[best], none)
+                logs += map(common, self.rates[len(logs) :])
+                if logs[-1] <= logs[best]:
+                    break
+                best = len(logs) - 1
+        finally:
+            self.offer(np.eye(len(self.rates))[best])
+        return self.is_proven
 
-    def is_proven(self, shares: Floats, extra: Floats) -> bool:
-        """Record a mixture, and return whether the best mixture so far is proven optimal.
+    def offer(self, shares: Floats) -> Floats:
+        """Return the rates of the mixture with the given share of each known round.
 
-        `shares` contains the mixture's share of each known round, and `extra` contains the
-        multipliers of the minimum rates. The round with the largest value at the resulting prices
-        is added to the known rounds. A mixture counts as optimal if the relative gap of its common
-        rate is small.
+        The mixture is recorded if it is better than all previous mixtures.
         """
-        problem, budget = self.problem, self.budget
-        used = np.flatnonzero(shares)
-        plan = mixture(problem, shares[used], np.array(self.allocations)[used])
-        budget.offer(plan)
-        x = np.array(self.rates).T @ shares
+        x: Floats = np.array(self.rates).T @ shares
+        log = self.problem.log_common_rate(x)
+        if log > self.best_log:
+            used = np.flatnonzero(shares)
+            self.best = mixture(self.problem, shares[used], np.array(self.allocations)[used])
+            self.best_log = log
+            self.budget.offer(self.best)
+        return x
+
+    def tighten(self, x: Floats, extra: Floats) -> bool:
+        """Compute a bound from the prices at rates `x`, and add the round with the largest value.
+
+        `extra` contains the multipliers of the minimum rates. Return whether the round is new.
+        """
+        problem = self.problem
         worth, allocation = self.best_round(prices_at(problem, x), extra)
         factor = max(1.0, worth)
         self.bound = min(self.bound, raised(problem, problem.utility(x), factor))
-        budget.improve_bound(self.bound)
-        log = problem.log_common_rate(x)
-        if log > self.best_log:
-            self.best, self.best_log = plan, log
-        self.bound_log = min(self.bound_log, log + math.log(factor))
-        self.add(allocation)
-        return math.expm1(self.bound_log - self.best_log) <= max(budget.gap, PROVEN)
+        self.budget.improve_bound(self.bound)
+        self.bound_log = min(self.bound_log, problem.log_common_rate(x) + math.log(factor))
+        return self.add(allocation)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the relative gap of the best mixture's common rate is so small that the mixture
+        counts as optimal.
+        """
+        return math.expm1(self.bound_log - self.best_log) <= max(self.budget.gap, PROVEN)
 
     def best_round(self, prices: Floats, extra: Floats) -> tuple[float, Ints]:
         """Return the largest value of a round, and an allocation with this value.
@@ -206,7 +225,8 @@ class Search:
         self.known.add(key)
         self.allocations.append(allocation)
         self.rates.append(rates_of(self.problem, allocation))
-        self.spare.append(self.spare_of(allocation))
+        if len(self.due):
+            self.spare.append(self.spare_of(allocation))
         return True
 
     def spare_of(self, allocation: Ints) -> Floats:
@@ -233,7 +253,7 @@ class Search:
         the largest excess of any round. Shortfalls are limited to 1 / DROPPED units, because rounds
         with larger shortfalls would be dropped.
         """
-        spare = np.array(self.spare).T
+        spare = np.reshape(self.spare, (len(self.rates), len(self.due))).T
         most, unit = spare.max(axis=1), np.abs(spare).max(axis=1)
         unit = np.maximum(unit, 1e-9 * self.least)
         if finely:

@@ -19,6 +19,7 @@ from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.common_rate import raised
 from specopt.solvers.fair_goodput.method import (
+    FEW,
     PER_ROUND,
     FairGoodputMethod,
     admitted,
@@ -49,9 +50,15 @@ class Dual(FairGoodputMethod):
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Find the optimal price, and build a schedule with the optimal mean allocation."""
         region = region_of(problem)
-        if math.isfinite(budget.time_limit) or budget.callback is not None:
+        few = problem.clients <= FEW
+        if not few and (math.isfinite(budget.time_limit) or budget.callback is not None):
             offer_first_plan(problem, budget, region)
-        best = optimise(problem, region, budget)
+        try:
+            best = optimise(problem, region, budget)
+        except BaseException:
+            if few:
+                offer_first_plan(problem, budget, region)
+            raise
         plan = plan_of(problem, best.tokens)
         if budget.callback is not None:
             budget.offer(plan)

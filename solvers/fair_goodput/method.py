@@ -11,6 +11,13 @@ from specopt.solvers.fair_goodput.region import Region, plan_of
 from specopt.solvers.fair_goodput.rounds import constant, plain_allocations, rates_of, useful_drafts
 from specopt.solvers.method import Condition, Method, Outcome, at_most, only
 
+FEW = 100
+"""Maximum number of clients for which the exact methods do not record a plan before their search.
+
+The search then takes milliseconds, and a plan is recorded even if the search is interrupted. A
+larger value delays the first plan of a solve, and the first plan after an interruption.
+"""
+
 PER_ROUND = only("per", "round", "rates per {}")
 PER_SECOND = only("per", "second", "rates per {}")
 WEIGHTED_SUM = only("fairness", 0.0, "fairness {:g}")
@@ -74,9 +81,11 @@ def offer_first_plan(
     is_free = problem.min_goodput is None
     plans: Iterable[FairGoodputPlan]
     if is_free or region is None:
-        allocations = plain_allocations(problem)
-        allocations.sort(key=lambda drafts: -problem.log_common_rate(rates_of(problem, drafts)))
-        plans = (constant(problem, drafts) for drafts in allocations)
+        ranked = sorted(
+            plain_allocations(problem),
+            key=lambda drafts: -problem.log_common_rate(rates_of(problem, drafts)),
+        )
+        plans = (constant(problem, drafts) for drafts in ranked)
     else:
         plans = [plan_of(problem, region.least)]
     for plan in plans:

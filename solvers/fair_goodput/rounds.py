@@ -34,7 +34,8 @@ def best_sum(problem: FairGoodputProblem, prices: Floats, budget: Budget) -> tup
     assert problem.verify_overhead_seconds is not None
     assert problem.verify_seconds_per_token is not None
     rates, base = problem.acceptance_rates, float(prices.sum())
-    shortest = problem.round_seconds(np.zeros(problem.clients, np.int64))
+    first = float(problem.network_seconds.max())
+    shortest = first + problem.verify_overhead_seconds
     # Tokens are left out if they finish so late, or gain so little, that rounds without drafts
     # would yield more in the same time.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -42,15 +43,16 @@ def best_sum(problem: FairGoodputProblem, prices: Floats, budget: Budget) -> tup
         end -= problem.verify_overhead_seconds
         in_time = (end - problem.network_seconds) / problem.draft_seconds_per_token
         paid = np.log(base / shortest * problem.verify_seconds_per_token / prices) / np.log(rates)
-    most = np.where(prices > 0, useful_drafts(problem), 0)
-    for limit in (in_time, paid):
-        most = np.where(limit < most, np.maximum(0.0, np.ceil(limit) + 1.0), most)
-    budget.hold("draft tokens", 80.0 * float(most.sum()))
-    budget.spend(SECONDS_PER_TOKEN * float(most.sum()))
+    # `fmin` ignores limits that are not a number
+    limit = np.maximum(0.0, np.ceil(np.fmin(in_time, paid)) + 1.0)
+    most = np.fmin(limit, useful_drafts(problem) * (prices > 0.0))
+    total = float(most.sum())
+    budget.hold("draft tokens", 80.0 * total)
+    budget.spend(SECONDS_PER_TOKEN * total)
     clients, tokens = drafts_of(most.astype(np.int64))
     gain = prices[clients] * rates[clients] ** tokens
     finish = finish_of(problem, clients, tokens)
-    order = np.argsort(finish, kind="stable")  # within a client by rising token, too
+    order = finish.argsort(kind="stable")  # within a client by rising token, too
     best = np.empty(4)
     kernels.best_ratio(
         kernels.Tokens(
@@ -61,11 +63,11 @@ def best_sum(problem: FairGoodputProblem, prices: Floats, budget: Budget) -> tup
             problem.budget_tokens,
         ),
         base,
-        float(problem.network_seconds.max()),
+        first,
         best,
     )
     able = np.flatnonzero(finish <= best[1])
-    taken = able[np.argsort(-gain[able], kind="stable")[: int(best[2])]]
+    taken = able[(-gain[able]).argsort(kind="stable")[: int(best[2])]]
     return float(best[0] + best[3] / shortest), _allocation(problem, clients[taken])
 
 
@@ -84,7 +86,8 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
     clients, tokens = drafts_of(useful)
     finish, rates = finish_of(problem, clients, tokens), problem.acceptance_rates[clients]
     most = expected_tokens(problem.acceptance_rates, useful)
-    shortest = problem.round_seconds(np.zeros(problem.clients, np.int64))
+    least = float(problem.network_seconds.max())
+    shortest = least + problem.verify_overhead_seconds
     seconds = math.sqrt(shortest * problem.round_seconds(useful))
     unit = math.sqrt(float(most.max())) if g > 1.0 else 1.0
     gain = token_gain(rates, tokens, g, unit)
@@ -113,7 +116,6 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
         lasts = (end + verifying[: len(values)]) / seconds
         return values - np.log(lasts) if g == 1.0 else values * lasts ** (g - 1.0)
 
-    least = float(problem.network_seconds.max())
     best, taken = -math.inf, order[:0]
     for limit in [least, *np.unique(finish[finish > least]).tolist()]:
         budget.check()
@@ -148,8 +150,8 @@ def drafts_of(most: Ints) -> tuple[Ints, Ints]:
 
     The tokens of each client are numbered from 1.
     """
-    clients = np.repeat(np.arange(len(most)), most)
-    return clients, np.arange(len(clients)) - np.repeat(np.cumsum(most) - most, most) + 1
+    clients = np.arange(len(most)).repeat(most)
+    return clients, np.arange(len(clients)) - (most.cumsum() - most)[clients] + 1
 
 
 def finish_of(problem: FairGoodputProblem, clients: Ints, tokens: Ints) -> Floats:
@@ -173,7 +175,7 @@ def useful_drafts(problem: FairGoodputProblem) -> Ints:
     The number is limited by the cap, the budget and the floating-point range.
     """
     with np.errstate(divide="ignore"):
-        worth = np.floor(np.log(1e-300) / np.log(problem.acceptance_rates))
+        worth = math.log(1e-300) / np.log(problem.acceptance_rates)
     useful: Ints = np.minimum(problem.max_tokens, np.minimum(worth, 2.0**53).astype(np.int64))
     return useful
 

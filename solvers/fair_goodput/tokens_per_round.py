@@ -79,10 +79,8 @@ def fair_per_round(problem: FairGoodputProblem, budget: Budget) -> tuple[FairGoo
     counted = per_round(problem)
     best = optimise(counted, region_of(counted), budget)
     plan = plan_of(counted, best.tokens)
-    bound, shortest = (
-        best.bound(counted, plan.goodput),
-        problem.round_seconds(np.zeros(problem.clients, np.int64)),
-    )
+    bound = best.bound(counted, plan.goodput)
+    shortest = problem.round_seconds(np.zeros(problem.clients, np.int64))
     if problem.fairness == 1.0:
         bound -= float(problem.weight.sum()) * math.log(shortest)
     else:

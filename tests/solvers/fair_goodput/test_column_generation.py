@@ -13,11 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import fair_goodput as naive
 
-from specopt import FairGoodputPlan, FairGoodputProblem, Progress, Status, generate, solve
+from specopt import (
+    FairGoodputPlan,
+    FairGoodputProblem,
+    Progress,
+    Status,
+    Termination,
+    generate,
+    solve,
+)
 from specopt.api.library import load_saved
 from specopt.kinds.fair_goodput.strategies import problems as fair_goodputs
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.rounds import best_sum, rates_of
+from specopt.solvers.fair_goodput import column_generation, dual, rounds
+from specopt.solvers.fair_goodput.rounds import best_sum, drafts_of, rates_of
 
 
 def timed(**parameters: Any) -> FairGoodputProblem:
@@ -194,3 +203,65 @@ def test_least_rates_that_do_not_bind() -> None:
         )
         <= 1e-9
     )
+
+
+@given(fair_goodputs(clients=(1, 4), budget=(0, 6), per=("second",)), st.data())
+def test_listed_drafts_respect_the_caps(problem: FairGoodputProblem, data: st.DataObject) -> None:
+    """Tests that the best round is chosen among drafts that the caps and the budget allow."""
+    size = problem.clients
+    prices = np.array(data.draw(st.lists(st.floats(0.01, 10), min_size=size, max_size=size)))
+    listed: list[Any] = []
+
+    def list_drafts(most: Any) -> Any:
+        listed.append(most)
+        return drafts_of(most)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rounds, "drafts_of", list_drafts)
+        best_sum(problem, prices, Budget(problem))
+    assert (listed[0] <= problem.max_tokens).all()
+
+
+def test_every_round_is_priced_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a single round is proven without pricing any round twice, and that only the last
+    plan is judged.
+    """
+    problem = timed(seed=1)
+    priced: list[bytes] = []
+    judged: list[Any] = []
+    judge = FairGoodputProblem.evaluate
+
+    def priced_sum(one: FairGoodputProblem, prices: Any, budget: Budget) -> Any:
+        priced.append(prices.tobytes())
+        return best_sum(one, prices, budget)
+
+    def evaluate(one: FairGoodputProblem, plan: FairGoodputPlan) -> Any:
+        judged.append(plan)
+        return judge(one, plan)
+
+    monkeypatch.setattr(column_generation, "best_sum", priced_sum)
+    monkeypatch.setattr(FairGoodputProblem, "evaluate", evaluate)
+    result = solve(problem, time_limit=20.0)
+    assert result.status is Status.OPTIMAL and result.stats["mixtures"] == 0
+    assert len(priced) == len(set(priced)) > 1
+    assert len(judged) == 1
+
+
+@pytest.mark.parametrize("per", ["round", "second"])
+@pytest.mark.parametrize("least", [None, [0.5] * 8])
+def test_an_interrupted_search_returns_a_plan(
+    per: Any, least: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that the search of a small problem, which records no plan before it starts, records one
+    if it is interrupted.
+    """
+    problem = dataclasses.replace(timed(seed=1), per=per, min_goodput=least)
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(column_generation, "best_sum", interrupted)
+    monkeypatch.setattr(dual, "optimise", interrupted)
+    result = solve(problem, time_limit=20.0)
+    assert result.termination is Termination.INTERRUPTED
+    assert result.plan is not None and not problem.violations(result.plan)
