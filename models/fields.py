@@ -602,7 +602,9 @@ def _scalar(name: str, expected: Form, value: Any) -> Any:
 
 
 def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
-    meta = getattr(column.item, "__metadata__", (None,))[0] or Meta()
+    meta = next(
+        (m for m in getattr(column.item, "__metadata__", ()) if isinstance(m, Meta)), Meta()
+    )
     kind = getattr(column.item, "__origin__", column.item)
     try:
         array = np.asarray(value)
