@@ -273,14 +273,15 @@ def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
     Return whether this succeeded. The patterns that lose least are listed first to find a good
     plan. The better this plan is, the fewer patterns need to be listed.
     """
-    prepared, columns = relaxation.prepared, None
+    prepared = relaxation.prepared
     for share in (*NEAR, 1.0):
         reached = _reached(budget)
         if reached == -math.inf:
             return False
         lost = (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
-        columns = columns or relaxation.near_columns(duals, lost, budget.check)
-        patterns = relaxation.near(duals, share * lost, columns)
+        if share == NEAR[0]:
+            relaxation.split_near(duals, lost, budget.check)
+        patterns = relaxation.near(duals, share * lost)
         if patterns is None:
             return False
         bound = _chosen(prepared, undominated(prepared, patterns), budget)

@@ -111,7 +111,7 @@ def _groups(
         index, box = key
         side = prepared.sides[index]
         sizes = relaxation.sizes(covers[index], 0.0, duals[1])
-        worths, rhs = np.empty(len(side.options)), np.empty(relaxation.width)
+        worths, rhs = np.empty(len(side.options)), np.empty(kernels.rows_of(side.unit, sizes))
         table = np.empty((len(worths), len(rhs)))
         record, clients = np.array([box], kernels.Box)[0], np.array(prepared.clients, np.float64)
         size, own = kernels.program(

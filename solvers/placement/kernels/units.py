@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from specopt.solvers.kernels.heap import pop, push
 from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 
 EDGE = 1e-12
@@ -239,8 +240,8 @@ ends of a range of summed waits, and `load_low` and `load_high` are the ends of 
 Times are in seconds.
 """
 
-Column = rows("Column", place="i8", count="i8", worth="f8", bound="f8")
-"""A fractional pattern, with the index of its box, its number of entries, and its value.
+Column = rows("Column", place="i8", worth="f8", bound="f8")
+"""A fractional pattern, with the index of its box and its value.
 
 For all patterns of the box, `bound` is an upper bound on the value minus the prices of the clients.
 """
@@ -480,6 +481,12 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
 
 
 @helper
+def rows_of(unit, sizes):
+    """Return the maximum number of rows in the linear program of a box."""
+    return 3 + len(unit.passes) * max(len(unit.beside), 1 + len(LATER)) + sizes.classes
+
+
+@helper
 def middle(box, sizes):
     """Return the point at which to split a box, and whether to split its range of loads.
 
@@ -499,11 +506,11 @@ def middle(box, sizes):
 
 @kernel(
     "UniTuple(f8, 3)(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], const"
-    " f8[::1], Box[::1], f8[::1], Column[::1], i8[:, ::1], f8[:, ::1])",
+    " f8[::1], b1, Box[::1], f8[::1], Column[::1], f8[:, ::1])",
     steps=lambda unit, options, *_: 12_000 * len(options) * (3 + len(unit.passes)),
 )
 def search(
-    unit, options, trips, objective, sizes, prices, clients, boxes, bounds, columns, chosen, amounts
+    unit, options, trips, objective, sizes, prices, clients, every, boxes, bounds, columns, amounts
 ):
     """Find patterns of one side with the largest values, net of client prices.
 
@@ -511,21 +518,24 @@ def search(
     boxes in `boxes` together contain every pattern. They are followed by free entries, whose `high`
     is 0, for the halves of split boxes. `bounds` contains upper bounds on the net values in the
     boxes. A bound is recomputed only if the box may contain one of the best patterns. The patterns
-    found are written to `columns`, `chosen` and `amounts`. Return an upper bound on the net value
-    of all patterns, the number of patterns found, and the number of bounds that were computed.
+    found are written to `columns`, and their clients by option to `amounts`. If `every` is true,
+    the search continues until every box above the threshold is narrow. Return an upper bound on the
+    net value of all patterns, the number of patterns found, and the number of linear programs that
+    were solved.
     """
-    count, width = len(options), chosen.shape[1]
+    count, width = len(options), rows_of(unit, sizes)
     worths, table, rhs = np.empty(count), np.empty((count, width)), np.empty(width)
     basis, levels, duals = np.empty(width, np.int64), np.empty(width), np.empty(width)
     fresh = np.zeros(len(boxes), np.bool_)
-    used = found = looked = 0
+    losses, numbers = np.empty(len(boxes)), np.empty(len(boxes), np.int64)
+    used = queued = found = looked = 0
     while used < len(boxes) and boxes[used].high > 0.0:
+        if bounds[used] > sizes.threshold:
+            queued = push(losses, numbers, queued, -bounds[used], used)
         used += 1
-    while found < len(columns):
-        best = np.argmax(bounds)
-        top = bounds[best]
-        if not top > sizes.threshold:
-            break
+    while queued > 0 and (every or found < len(columns)):
+        top, best = -losses[0], numbers[0]
+        queued = pop(losses, numbers, queued)
         at, loads = middle(boxes[best], sizes) if fresh[best] else (0.0, False)
         if at > 0.0 and used < len(boxes):
             boxes[used], bounds[used], fresh[best] = boxes[best], top, False
@@ -533,37 +543,36 @@ def search(
                 boxes[best].load_high, boxes[used].load_low = at, at
             else:
                 boxes[best].high, boxes[used].low = at, at
+            for half in (best, used):
+                queued = push(losses, numbers, queued, -top, half)
             used += 1
             continue
+        if fresh[best] and found == len(columns):
+            continue
+        looked += 1
         size = limits(
             unit, options, trips, objective, clients, sizes, boxes[best], worths, table, rhs
         )
-        if not fresh[best]:
-            bounds[best] = -np.inf
-            if size > 0:
-                worths -= prices
-                bound = simplex(worths, table[:, :size], rhs, size, basis, levels, duals)
-                bound += own_worth(unit, objective, boxes[best])
-                if rhs[size - 1] >= 0.0:  # every pattern has at least one client
-                    bound += min(0.0, worths.max())
-                bounds[best] = min(top, bound - (sizes.full if is_full(boxes[best]) else 0.0))
-            fresh[best] = True
-            looked += 1
+        bound, priced = -np.inf, worths - prices
+        if size > 0:
+            bound = simplex(priced, table[:, :size], rhs, size, basis, levels, duals)
+        own = own_worth(unit, objective, boxes[best])
+        if fresh[best]:
+            one = columns[found]
+            one.place, one.bound, one.worth = best, top, own
+            for r in range(size):
+                if basis[r] >= 0 and levels[r] > 1e-12:
+                    amounts[found, basis[r]] = levels[r]
+                    one.worth += levels[r] * worths[basis[r]]
+            found += 1
             continue
-        priced = worths - prices
-        simplex(priced, table[:, :size], rhs, size, basis, levels, duals)
-        one = columns[found]
-        one.place, one.bound, one.count = best, top, 0
-        one.worth = own_worth(unit, objective, boxes[best])
-        for r in range(size):
-            if basis[r] >= 0 and levels[r] > 1e-12:
-                chosen[found, one.count], amounts[found, one.count] = basis[r], levels[r]
-                one.worth += levels[r] * worths[basis[r]]
-                one.count += 1
-        bounds[best] = -np.inf
-        found += 1
-    for k in range(found):
-        bounds[columns[k].place] = columns[k].bound
+        bound += own
+        if rhs[size - 1] >= 0.0:  # every pattern has at least one client
+            bound += min(0.0, priced.max())
+        bounds[best] = min(top, bound - (sizes.full if is_full(boxes[best]) else 0.0))
+        fresh[best] = True
+        if bounds[best] > sizes.threshold:
+            queued = push(losses, numbers, queued, -bounds[best], best)
     return max(sizes.threshold, bounds.max()), float(found), float(looked)
 
 

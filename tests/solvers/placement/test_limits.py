@@ -330,9 +330,11 @@ def test_passes_of_many_pieces_are_listed() -> None:
     ]
     prepared = prepare(PlacementProblem.from_dict(data), exact=True)
     relaxation = Relaxation(prepared, narrow=np.inf)
-    assert relaxation.width > 64
     duals = np.zeros(1), np.zeros(4), np.zeros(0)
-    listed = relaxation.near(duals, 1e6, relaxation.near_columns(duals, 1e6, lambda: None))
+    sizes = relaxation.sizes(relaxation.covers[0], 0.0, duals[1])
+    assert kernels.rows_of(prepared.sides[0].unit, sizes) > 64
+    relaxation.split_near(duals, 1e6, lambda: None)
+    listed = relaxation.near(duals, 1e6)
     assert listed is not None
     every = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
     assert {one.value for one in undominated(prepared, listed)} == {one.value for one in every}
