@@ -28,8 +28,9 @@ from specopt.solvers.placement.rounding import completed, improved, whole_units
 FEW_PATTERNS, MANY_PATTERNS = 3000, 3_000_000
 """Limits on the number of patterns that are listed completely.
 
-At the start, patterns are listed without compiling a kernel up to the first limit, and by a kernel
-up to ten times as many. The second limit applies at the end, if optimality is not proven.
+At the start, up to ten times the first limit are listed: the kernel that lists patterns is used
+only above the limit, and only if it is compiled already. The second limit applies at the end, if
+optimality is not proven.
 """
 
 EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
@@ -107,11 +108,13 @@ class Refined(PlacementMethod):
         whole = all(draft.context is not None for draft in prepared.drafts)
         patterns = None
         if whole:
-            patterns = list(islice(all_patterns(prepared), FEW_PATTERNS + 1))
-            if len(patterns) <= FEW_PATTERNS:
+            is_ready = budget.load("placement.listing").near.is_ready
+            few = FEW_PATTERNS if is_ready else 10 * FEW_PATTERNS
+            patterns = list(islice(all_patterns(prepared), few + 1))
+            if len(patterns) <= few:
                 patterns = undominated(prepared, valued(prepared, patterns))
             else:
-                patterns = every(prepared, 10 * FEW_PATTERNS)
+                patterns = every(prepared, 10 * FEW_PATTERNS) if is_ready else None
         if patterns is not None:
             stats = _listed(prepared, patterns, budget)
         else:

@@ -271,17 +271,17 @@ class Relaxation:
         self.leaves[cover.side] = boxes, bounds, prices, sizes.full
         columns = np.zeros(PER_SIDE, kernels.Column)
         amounts = np.zeros((PER_SIDE, len(prices)))
-        top, count, looked = kernels.search(
+        count, looked = kernels.search(
             *(side.unit, side.options, prepared.trips, prepared.objective, sizes, prices),
             *(np.array(prepared.clients, np.float64), every, boxes, bounds, columns, amounts),
         )
         prepared.budget.spend(SECONDS_PER_OPTION * looked * len(prices))
         found = []
-        for column, row in zip(columns[: int(count)].tolist(), amounts.tolist(), strict=False):
+        for column, row in zip(columns[:count].tolist(), amounts.tolist(), strict=False):
             place, worth, bound = column
             held = tuple((option, amount) for option, amount in enumerate(row) if amount)
             found.append(Column(cover.side, boxes[place].item(), held, worth, bound))
-        return top, found
+        return found[0].bound if found else threshold, found
 
     def split_near(self, duals: Duals, lost: float, check: Callable[[], None]) -> None:
         """Split all boxes that may contain patterns near the dual prices until they are narrow.

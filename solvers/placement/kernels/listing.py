@@ -108,10 +108,12 @@ def served(options, option):
 @helper
 def alike(options, chosen, counts, others, numbers):
     """Return whether two patterns serve the same clients with the same options on draft units."""
-    if counts.sum() != numbers.sum():
-        return False
+    left = 0
+    for f in range(len(others)):
+        left += numbers[f]
     for e in range(len(chosen)):
         which, spare = served(options, chosen[e]), 0
+        left -= counts[e]
         for f in range(len(chosen)):
             if served(options, chosen[f]) == which:
                 spare += counts[f]
@@ -120,7 +122,7 @@ def alike(options, chosen, counts, others, numbers):
                 spare -= numbers[f]
         if spare != 0:
             return False
-    return True
+    return left == 0
 
 
 @helper

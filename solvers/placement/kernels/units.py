@@ -266,7 +266,7 @@ def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
     """
     for k in range(len(options)):
         o = options[k]
-        sums[:, k] = 0.0
+        sums[0, k] = sums[1, k] = 0.0
         if box.full:
             # The period is the largest solution of t = B(t): at every longer period, the batch that
             # would form is finished in time.
@@ -368,7 +368,8 @@ def limits(unit, options, trips, objective, clients, sizes, box, worths, rows, r
                 size = pass_rows(unit, options, factor * box.high, later, rows, rhs, size)
     elif len(unit.beside):  # only one client alone leaves batches that are not full
         rhs[size] = 1.0
-        rows[:, size] = 1.0
+        for k in range(count):
+            rows[k, size] = 1.0
         size += 1
     else:
         rhs[size] = box.high * (1.0 + 1e-12)
@@ -381,8 +382,9 @@ def limits(unit, options, trips, objective, clients, sizes, box, worths, rows, r
         for k in range(count):
             rows[k, size] = 1.0 if options[k].cls == c else 0.0
         size += 1
-    if rhs[:size].min() < 0.0:
-        return -1
+    for r in range(size):
+        if rhs[r] < 0.0:
+            return -1
     # The last row is the only row with a negative right-hand side.
     if not box.full and len(unit.beside) == 0 and box.low > 0.0:
         rhs[size] = -box.low * (1.0 - 1e-12)
@@ -420,14 +422,14 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
     Return the optimum, or infinity if no optimum is found.
     """
     count = len(rows)
-    inverse, costs, direction = np.eye(size), np.zeros(size), np.zeros(size)
+    inverse, costs, direction = np.zeros((size, size)), np.zeros(size), np.empty(size)
     largest = dearest = 0.0
     for k in range(count):
         largest = max(largest, worths[k])
         if worths[k] > -np.inf:
             dearest = max(dearest, abs(worths[k]))
     for r in range(size):
-        basis[r], amounts[r] = -1 - r, abs(rhs[r])
+        basis[r], amounts[r], inverse[r, r] = -1 - r, abs(rhs[r]), 1.0
         if rhs[r] < 0.0:
             inverse[r, r], costs[r] = -1.0, LACKING * dearest / rhs[r]
     tolerance = 1e-11 * (dearest if rhs[size - 1] < 0.0 else largest)
@@ -505,7 +507,7 @@ def middle(box, sizes):
 
 
 @kernel(
-    "UniTuple(f8, 3)(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], const"
+    "UniTuple(i8, 2)(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], const"
     " f8[::1], b1, Box[::1], f8[::1], Column[::1], f8[:, ::1])",
     steps=lambda unit, options, *_: 12_000 * len(options) * (3 + len(unit.passes)),
 )
@@ -519,12 +521,15 @@ def search(
     is 0, for the halves of split boxes. `bounds` contains upper bounds on the net values in the
     boxes. A bound is recomputed only if the box may contain one of the best patterns. The patterns
     found are written to `columns`, and their clients by option to `amounts`. If `every` is true,
-    the search continues until every box above the threshold is narrow. Return an upper bound on the
-    net value of all patterns, the number of patterns found, and the number of linear programs that
-    were solved.
+    the search continues until every box above the threshold is narrow. Return the number of
+    patterns found, and the number of linear programs that were solved.
+
+    The bound of the first pattern found is an upper bound on the net value of all patterns. If no
+    pattern is found, the threshold is such a bound.
     """
     count, width = len(options), rows_of(unit, sizes)
-    worths, table, rhs = np.empty(count), np.empty((count, width)), np.empty(width)
+    worths, priced = np.empty(count), np.empty(count)
+    table, rhs = np.empty((count, width)), np.empty(width)
     basis, levels, duals = np.empty(width, np.int64), np.empty(width), np.empty(width)
     fresh = np.zeros(len(boxes), np.bool_)
     losses, numbers = np.empty(len(boxes)), np.empty(len(boxes), np.int64)
@@ -553,7 +558,10 @@ def search(
         size = limits(
             unit, options, trips, objective, clients, sizes, boxes[best], worths, table, rhs
         )
-        bound, priced = -np.inf, worths - prices
+        bound = most = -np.inf
+        for k in range(count):
+            priced[k] = worths[k] - prices[k]
+            most = max(most, priced[k])
         if size > 0:
             bound = simplex(priced, table[:, :size], rhs, size, basis, levels, duals)
         own = own_worth(unit, objective, boxes[best])
@@ -568,12 +576,12 @@ def search(
             continue
         bound += own
         if rhs[size - 1] >= 0.0:  # every pattern has at least one client
-            bound += min(0.0, priced.max())
+            bound += min(0.0, most)
         bounds[best] = min(top, bound - (sizes.full if is_full(boxes[best]) else 0.0))
         fresh[best] = True
         if bounds[best] > sizes.threshold:
             queued = push(losses, numbers, queued, -bounds[best], best)
-    return max(sizes.threshold, bounds.max()), float(found), float(looked)
+    return found, looked
 
 
 @kernel(

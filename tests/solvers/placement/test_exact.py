@@ -28,6 +28,7 @@ from specopt.kinds.placement import strategies as strategies
 from specopt.solvers.budget import Budget
 from specopt.solvers.placement import refined
 from specopt.solvers.placement.choice import counted
+from specopt.solvers.placement.kernels import listing
 from specopt.solvers.placement.listing import SECONDS_PER_BOX
 from specopt.solvers.placement.listing import every as every_pattern
 from specopt.solvers.placement.patterns import (
@@ -314,6 +315,23 @@ def test_a_kernel_lists_ten_times_as_many_patterns(
     monkeypatch.setattr(refined, "FEW_PATTERNS", int(limit * count_exact(problem, 10_000)))
     result = solve(problem, "refined")
     assert result.status is Status.OPTIMAL and ("rounds" in result.stats) == priced
+
+
+def test_patterns_are_listed_without_a_kernel_that_is_not_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Tests that patterns above the limit are listed by the kernel only if it is compiled, and that
+    the plan does not depend on this.
+    """
+    problem: Any = INSTANCES["goodput"]
+    monkeypatch.setattr(refined, "FEW_PATTERNS", int(0.5 * count_exact(problem, 10_000)))
+    listing.near.prepare()
+    by_kernel = solve(problem, "refined")
+    assert "rounds" not in by_kernel.stats
+    monkeypatch.setattr(listing, "near", SimpleNamespace(is_ready=False))
+    result = solve(problem, "refined")
+    assert result.plan.to_dict() == by_kernel.plan.to_dict()
+    assert result.stats["patterns"] == by_kernel.stats["patterns"]
 
 
 @given(
