@@ -7,7 +7,6 @@ in successively smaller boxes (see `boxes`).
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import islice
@@ -23,7 +22,7 @@ from specopt.solvers.placement.method import PlacementMethod, offer, plain, why_
 from specopt.solvers.placement.patterns import Pattern, all_patterns, sign, undominated, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, most_options, prepare
 from specopt.solvers.placement.relaxation import Duals, Relaxation
-from specopt.solvers.placement.rounding import completed, improved, whole_units
+from specopt.solvers.placement.rounding import completed, polished, whole_units
 
 FEW_PATTERNS, MANY_PATTERNS = 3000, 3_000_000
 """Limits on the number of patterns that are listed completely.
@@ -217,10 +216,7 @@ def _round(relaxation: Relaxation, duals: Duals, budget: Budget, numbers: tuple[
         whole = completed(prepared, units)
         of_units = prepared.problem.objective in ("capacity", "cost")
         if offer(prepared, whole, budget) is not None and not of_units:
-            better: Counter[Pattern] = Counter()
-            for one, number in whole.items():
-                better[improved(prepared, one)] += number
-            offer(prepared, better, budget)
+            offer(prepared, polished(prepared, whole), budget)
         if budget.is_proven(1e-9):
             break
 

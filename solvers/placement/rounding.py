@@ -243,20 +243,26 @@ def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
     return now
 
 
-def improved(prepared: Prepared, pattern: Pattern) -> Pattern:
-    """Improve a pattern for fixed clients by changing the option of one entry at a time."""
-    best = pattern
-    while True:
-        prepared.budget.check()
-        side, tried = prepared.sides[best.side], []
-        taken = {option for option, _ in best.entries}
-        for at, (option, count) in enumerate(best.entries):
-            way = side.ways[option]
-            for other in side.by_class[way.cls]:
-                if side.ways[other].draft == way.draft and other not in taken:
-                    entries = (*best.entries[:at], (other, count), *best.entries[at + 1 :])
-                    tried.append(Pattern(best.side, tuple(sorted(entries))))
-        top = max(valued(prepared, tried), key=lambda one: one.value, default=best)
-        if top.value <= best.value + 1e-12 * abs(best.value):
-            return best
-        best = top
+def polished(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
+    """Move clients to other units and options as long as this increases the total value.
+
+    In each step, clients of one class are removed from the unit with the lowest loss, and added to
+    the unit with the largest gain.
+    """
+    filling, best, last = Filling(prepared), units, Counter[Pattern]()
+    while best != last:
+        last = best
+        for c, step in enumerate(prepared.clients):
+            while step:
+                now = best.copy()
+                moved = filling.move(now, c, -step) == -step and filling.move(now, c, step) == step
+                if moved and total(now) > total(best) + 1e-12 * abs(total(best)):
+                    best = now
+                else:
+                    step //= 2
+    return best
+
+
+def total(units: Counter[Pattern]) -> float:
+    """Return the total value of units."""
+    return math.fsum(one.value * number for one, number in units.items())
