@@ -152,10 +152,7 @@ def most_clients(prepared: Prepared) -> list[int]:
 
 
 def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
-    """Yield every nonempty pattern that fits in memory, regardless of minimum rates.
-
-    The order is that of the kernel that lists patterns.
-    """
+    """Yield every nonempty pattern that fits in memory, regardless of minimum rates."""
     for index, side in enumerate(prepared.sides):
         needs = (side.unit.kv * side.options["memory"]).tolist()
         stack: list[tuple[tuple[tuple[int, int], ...], int, float, list[int]]]
@@ -163,9 +160,7 @@ def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
         while stack:
             entries, first, room, left = stack.pop()
             prepared.budget.check()
-            if entries:
-                yield Pattern(index, entries)
-            for option in reversed(range(first, len(needs))):
+            for option in range(first, len(needs)):
                 cls = side.ways[option].cls
                 if not left[cls] or needs[option] > room:
                     continue
@@ -174,6 +169,7 @@ def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
                 rest = left.copy()
                 rest[cls] -= 1
                 stack.append((more, option, room - needs[option], rest))
+                yield Pattern(index, more)
 
 
 def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:

@@ -7,6 +7,7 @@ in successively smaller boxes (see `boxes`).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import islice
@@ -111,6 +112,8 @@ class Refined(PlacementMethod):
             few = FEW_PATTERNS if is_ready else 10 * FEW_PATTERNS
             patterns = list(islice(all_patterns(prepared), few + 1))
             if len(patterns) <= few:
+                # The kernel lists patterns in this order.
+                patterns.sort(key=lambda one: (one.side, *Counter(dict(one.entries)).elements()))
                 patterns = undominated(prepared, valued(prepared, patterns))
             else:
                 patterns = every(prepared, 10 * FEW_PATTERNS) if is_ready else None
