@@ -39,8 +39,11 @@ EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
 Exact types distinguish the number of clients, the largest context and the largest draft length.
 """
 
-LISTED_CLIENTS = 2000
-"""Maximum total number of clients for which integer patterns near the bound are listed."""
+LISTED_CLIENTS = 5000
+"""Maximum total number of clients for which integer patterns near the bound are listed.
+
+If it is larger, attempts to list the patterns of large problems may take time without success.
+"""
 
 ROUNDED = 1.03
 """Maximum ratio of the ends of boxes at which each round searches for plans by rounding."""
@@ -59,7 +62,7 @@ NARROW = tuple(
 )
 """Ratio of the ends of a box up to which the box is not split, for each round."""
 
-NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2)
+NEAR = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """Fractions of the optimality gap that a listed pattern may lose, in the order of trials.
 
 Small fractions yield few patterns and are therefore tried first. The whole gap is tried last.
@@ -182,8 +185,6 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
             _check_feasible(prepared, budget)
         if budget.is_proven(1e-9):
             break
-        if whole and narrow <= WHOLE_UNITS and _near(relaxation, duals, budget):
-            break
         of_units = prepared.problem.objective in ("cost", "energy")
         if narrow <= ROUNDED or budget.objective is None:
             quick = of_units and narrow > WHOLE_UNITS
@@ -191,6 +192,8 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
         if narrow <= (ROUNDED if of_units else WHOLE_UNITS) and not budget.is_proven(1e-9):
             _branch(relaxation, budget, 0.3 * (narrow - 1.0))
         if budget.is_proven(1e-9):
+            break
+        if whole and narrow <= WHOLE_UNITS and _near(relaxation, duals, budget):
             break
     if whole and not budget.is_proven(1e-9):
         patterns = every(prepared, MANY_PATTERNS)

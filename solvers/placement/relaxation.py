@@ -40,8 +40,11 @@ MAX_BOXES = 2**21
 If it is smaller, searches take less time and memory, and bounds may be weaker.
 """
 
-MAX_NEAR = 300_000
-"""Maximum number of integer patterns near the dual prices to enumerate."""
+MAX_NEAR = 2_000_000
+"""Maximum number of integer patterns near the dual prices to enumerate.
+
+If it is smaller, fewer problems are solved to optimality, and attempts that fail end sooner.
+"""
 
 SECONDS_PER_OPTION = 3e-7
 """Work of pricing one option in one box, in seconds.
