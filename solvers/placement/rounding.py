@@ -26,6 +26,12 @@ OPTIONS = 6
 They are added to the options that the patterns of the box use.
 """
 
+MAX_MOVES = 250
+"""Maximum number of moves that are tried to improve a rounded plan.
+
+If it is larger, plans may be better, and plans of large problems are found later.
+"""
+
 
 def whole_units(
     relaxation: Relaxation, duals: Duals, boxes: int, seconds: float
@@ -247,13 +253,14 @@ def polished(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
     """Move clients to other units and options as long as this increases the total value.
 
     In each step, clients of one class are removed from the unit with the lowest loss, and added to
-    the unit with the largest gain.
+    the unit with the largest gain. At most `MAX_MOVES` such moves are tried.
     """
-    filling, best, last = Filling(prepared), units, Counter[Pattern]()
+    filling, best, last, tried = Filling(prepared), units, Counter[Pattern](), 0
     while best != last:
         last = best
         for c, step in enumerate(prepared.clients):
-            while step:
+            while step and tried < MAX_MOVES:
+                tried += 1
                 now = best.copy()
                 moved = filling.move(now, c, -step) == -step and filling.move(now, c, step) == step
                 if moved and total(now) > total(best) + 1e-12 * abs(total(best)):
