@@ -185,15 +185,16 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
             _check_feasible(prepared, budget)
         if budget.is_proven(1e-9):
             break
+        lists = whole and narrow <= WHOLE_UNITS
+        if lists and _near(relaxation, duals, budget, 10):
+            break
         of_units = prepared.problem.objective in ("cost", "energy")
         if narrow <= ROUNDED or budget.objective is None:
             quick = of_units and narrow > WHOLE_UNITS
             _round(relaxation, duals, budget, BOXES[:1] if quick else BOXES)
         if narrow <= (ROUNDED if of_units else WHOLE_UNITS) and not budget.is_proven(1e-9):
             _branch(relaxation, budget, 0.3 * (narrow - 1.0))
-        if budget.is_proven(1e-9):
-            break
-        if whole and narrow <= WHOLE_UNITS and _near(relaxation, duals, budget):
+        if budget.is_proven(1e-9) or (lists and _near(relaxation, duals, budget, 1)):
             break
     if whole and not budget.is_proven(1e-9):
         patterns = every(prepared, MANY_PATTERNS)
@@ -272,11 +273,12 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
     relaxation.least, relaxation.most, relaxation.last, relaxation.bound = first
 
 
-def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
+def _near(relaxation: Relaxation, duals: Duals, budget: Budget, divisor: int) -> bool:
     """Choose among all integer patterns that can occur in a better plan.
 
     Return whether this succeeded. The patterns that lose least are listed first to find a good
-    plan. The better this plan is, the fewer patterns need to be listed.
+    plan. The better this plan is, the fewer patterns need to be listed. The limit on the number of
+    patterns is divided by `divisor`.
     """
     prepared = relaxation.prepared
     for share in (*NEAR, 1.0):
@@ -286,7 +288,7 @@ def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
         lost = (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
         if share == NEAR[0]:
             relaxation.split_near(duals, lost, budget.check)
-        patterns = relaxation.near(duals, share * lost)
+        patterns = relaxation.near(duals, share * lost, divisor)
         if patterns is None:
             return False
         bound = _chosen(prepared, undominated(prepared, patterns), budget)

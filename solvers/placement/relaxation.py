@@ -298,12 +298,12 @@ class Relaxation:
             threshold -= lost + 1e-9 * abs(threshold)  # include ties despite rounding
             self._search(cover, duals, threshold, every=True)
 
-    def near(self, duals: Duals, lost: float) -> list[Pattern] | None:
+    def near(self, duals: Duals, lost: float, divisor: int = 1) -> list[Pattern] | None:
         """Return all integer patterns whose loss at the dual prices is at most `lost`.
 
         Among the patterns that serve the same clients, only the most valuable pattern is returned.
-        The result is None if there are too many patterns. The last search must have been
-        `split_near` with the same prices, and with the same or a larger `lost`.
+        The result is None if there are more than `MAX_NEAR` / `divisor` patterns. The last search
+        must have been `split_near` with the same prices, and with the same or a larger `lost`.
         """
         prepared, tasks = self.prepared, list[Task]()
         for cover in self.covers:
@@ -312,7 +312,7 @@ class Relaxation:
             threshold = self.unit_price(side.verifier, duals[1]) - lost
             sizes = self.sizes(cover, threshold, duals[1])
             tasks.append((cover.side, sizes, prices, boxes[bounds >= threshold]))
-        return listed(prepared, MAX_NEAR, most_clients(prepared), tasks)
+        return listed(prepared, MAX_NEAR // divisor, most_clients(prepared), tasks)
 
     def sizes(self, cover: Cover, threshold: float, of_units: Floats) -> Any:
         """Return the kernel record with the parameters of a search in the boxes of one side."""
