@@ -74,7 +74,7 @@ BOXES = (16, 40)
 Programs with few boxes are faster, and programs with many boxes may yield better plans.
 """
 
-SECONDS_PER_PLAN = 2.0
+SECONDS_PER_PLAN = 2.5
 """Time limit for an integer program that rounds units, in seconds."""
 
 
