@@ -134,12 +134,3 @@ def _light(prepared: Prepared, side: Side, shortest: float) -> tuple[float, list
         for left, right in _steps(base, base + most[lower >= 1.0] * (1.0 + 1e-9)):
             boxes.append((False, max(0.0, left - base), right - base, lower, upper))
     return base, boxes
-
-
-def width(prepared: Prepared, classes: int) -> int:
-    """Return the maximum number of rows in the linear program of any box."""
-    later = len(prepared.kernels.LATER)
-    pieces = max(
-        len(side.unit.passes) * (len(side.unit.beside) or 1 + later) for side in prepared.sides
-    )
-    return 1 + max(3, pieces) + classes

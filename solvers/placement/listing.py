@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from specopt.models.fields import Floats
-from specopt.solvers.placement.boxes import covers, width
+from specopt.solvers.placement.boxes import covers
 from specopt.solvers.placement.patterns import SLACK, Pattern, most_clients, undominated
 from specopt.solvers.placement.prepare import Prepared
 
@@ -27,10 +27,11 @@ CHUNK = 10_000
 If patterns are only counted, this number is 100 times as large.
 """
 
-SECONDS_PER_PATTERN = 3e-6
-"""Work of evaluating a pattern, in seconds.
+SECONDS_PER_PATTERN, SECONDS_PER_BOX = 4e-7, 2e-5
+"""Work of evaluating a pattern, and of preparing a box or resuming it, in seconds.
 
-Counting a pattern without evaluating it takes a hundredth of this work.
+Finding the next pattern takes a thousandth of the work of evaluating it for each option. If the
+constants are smaller, a solve without a time limit takes longer.
 """
 
 
@@ -56,7 +57,7 @@ def listed(
     left, found = most, list[Pattern]()
     for index, sizes, prices, boxes in tasks:
         side = prepared.sides[index]
-        options, rows = len(side.options), 1 + width(prepared, sizes.classes)
+        options, rows = len(side.options), kernels.rows_of(side.unit, sizes)
         entries = max(1, min(options, sum(clients), MAX_ENTRIES))
         kept = kernels.Kept(
             *np.zeros((2, MAX_KEPT, entries), np.int64),
@@ -78,7 +79,8 @@ def listed(
                 of = side.unit, side.options, prepared.trips
                 end = kernels.near(*of, rules, sizes, prices, limits, box, kept)
                 seen = int(at[kernels.SEEN]) - before
-                prepared.budget.spend(SECONDS_PER_PATTERN * seen / chunk)
+                work = SECONDS_PER_PATTERN * seen * (is_valued + options / 1000)
+                prepared.budget.spend(SECONDS_PER_BOX + work)
                 left -= seen
                 if end == kernels.FULL or left < 0:
                     return None

@@ -12,8 +12,16 @@ from specopt.models.fields import Floats
 from specopt.models.result import Termination
 from specopt.solvers.solver_status import termination_of
 
-SECONDS_PER_PROGRAM, SECONDS_PER_STEP, SECONDS_PER_NODE = 1e-3, 2e-4, 1e-2
-"""Estimated work in seconds per program, per simplex iteration, and per branch-and-bound node."""
+SECONDS_PER_PROGRAM, SECONDS_PER_STEP, SECONDS_PER_NODE = 1e-3, 1.3e-7, 1e-2
+"""Estimated work in seconds per program, per simplex iteration and column, and per branch-and-bound
+node.
+
+An iteration takes as long as `OWN_COLUMNS` columns in addition to the program's columns. If the
+constants are smaller, a solve without a time limit takes longer.
+"""
+
+OWN_COLUMNS = 500
+"""Work of a simplex iteration that does not depend on the program, in columns."""
 
 TOLERANCE = 1e-9
 """Feasibility tolerance of HiGHS for rows and for reduced costs."""
@@ -147,7 +155,8 @@ class Program:
         info, found = solver.getInfo(), solver.getSolution()
         ended = termination_of(solver.getModelStatus())
         value, bound = info.objective_function_value * unit, math.inf
-        work = SECONDS_PER_PROGRAM + SECONDS_PER_STEP * max(0, info.simplex_iteration_count)
+        steps = max(0, info.simplex_iteration_count)
+        work = SECONDS_PER_PROGRAM + SECONDS_PER_STEP * steps * (OWN_COLUMNS + len(self.costs))
         if ended is Termination.INFEASIBLE:
             bound = -math.inf
         elif any(self.whole) and ended is not Termination.INTERRUPTED:

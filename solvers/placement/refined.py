@@ -23,13 +23,14 @@ from specopt.solvers.placement.method import PlacementMethod, offer, plain, why_
 from specopt.solvers.placement.patterns import Pattern, all_patterns, sign, undominated, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, most_options, prepare
 from specopt.solvers.placement.relaxation import Duals, Relaxation
-from specopt.solvers.placement.rounding import completed, improved, whole_units
+from specopt.solvers.placement.rounding import completed, polished, whole_units
 
 FEW_PATTERNS, MANY_PATTERNS = 3000, 3_000_000
 """Limits on the number of patterns that are listed completely.
 
-At the start, patterns are listed without compiling a kernel up to the first limit, and by a kernel
-up to ten times as many. The second limit applies at the end, if optimality is not proven.
+At the start, up to ten times the first limit are listed: the kernel that lists patterns is used
+only above the limit, and only if it is compiled already. The second limit applies at the end, if
+optimality is not proven.
 """
 
 EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
@@ -38,8 +39,11 @@ EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
 Exact types distinguish the number of clients, the largest context and the largest draft length.
 """
 
-LISTED_CLIENTS = 2000
-"""Maximum total number of clients for which integer patterns near the bound are listed."""
+LISTED_CLIENTS = 5000
+"""Maximum total number of clients for which integer patterns near the bound are listed.
+
+If it is larger, attempts to list the patterns of large problems may take time without success.
+"""
 
 ROUNDED = 1.03
 """Maximum ratio of the ends of boxes at which each round searches for plans by rounding."""
@@ -58,7 +62,7 @@ NARROW = tuple(
 )
 """Ratio of the ends of a box up to which the box is not split, for each round."""
 
-NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2)
+NEAR = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2)
 """Fractions of the optimality gap that a listed pattern may lose, in the order of trials.
 
 Small fractions yield few patterns and are therefore tried first. The whole gap is tried last.
@@ -70,7 +74,7 @@ BOXES = (16, 40)
 Programs with few boxes are faster, and programs with many boxes may yield better plans.
 """
 
-SECONDS_PER_PLAN = 2.0
+SECONDS_PER_PLAN = 2.5
 """Time limit for an integer program that rounds units, in seconds."""
 
 
@@ -107,11 +111,15 @@ class Refined(PlacementMethod):
         whole = all(draft.context is not None for draft in prepared.drafts)
         patterns = None
         if whole:
-            patterns = list(islice(all_patterns(prepared), FEW_PATTERNS + 1))
-            if len(patterns) <= FEW_PATTERNS:
+            is_ready = budget.load("placement.listing").near.is_ready
+            few = FEW_PATTERNS if is_ready else 10 * FEW_PATTERNS
+            patterns = list(islice(all_patterns(prepared), few + 1))
+            if len(patterns) <= few:
+                # The kernel lists patterns in this order.
+                patterns.sort(key=lambda one: (one.side, *Counter(dict(one.entries)).elements()))
                 patterns = undominated(prepared, valued(prepared, patterns))
             else:
-                patterns = every(prepared, 10 * FEW_PATTERNS)
+                patterns = every(prepared, 10 * FEW_PATTERNS) if is_ready else None
         if patterns is not None:
             stats = _listed(prepared, patterns, budget)
         else:
@@ -177,7 +185,8 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
             _check_feasible(prepared, budget)
         if budget.is_proven(1e-9):
             break
-        if whole and narrow <= WHOLE_UNITS and _near(relaxation, duals, budget):
+        lists = whole and narrow <= WHOLE_UNITS
+        if lists and _near(relaxation, duals, budget, 10):
             break
         of_units = prepared.problem.objective in ("cost", "energy")
         if narrow <= ROUNDED or budget.objective is None:
@@ -185,7 +194,7 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
             _round(relaxation, duals, budget, BOXES[:1] if quick else BOXES)
         if narrow <= (ROUNDED if of_units else WHOLE_UNITS) and not budget.is_proven(1e-9):
             _branch(relaxation, budget, 0.3 * (narrow - 1.0))
-        if budget.is_proven(1e-9):
+        if budget.is_proven(1e-9) or (lists and _near(relaxation, duals, budget, 1)):
             break
     if whole and not budget.is_proven(1e-9):
         patterns = every(prepared, MANY_PATTERNS)
@@ -214,10 +223,7 @@ def _round(relaxation: Relaxation, duals: Duals, budget: Budget, numbers: tuple[
         whole = completed(prepared, units)
         of_units = prepared.problem.objective in ("capacity", "cost")
         if offer(prepared, whole, budget) is not None and not of_units:
-            better: Counter[Pattern] = Counter()
-            for one, number in whole.items():
-                better[improved(prepared, one)] += number
-            offer(prepared, better, budget)
+            offer(prepared, polished(prepared, whole), budget)
         if budget.is_proven(1e-9):
             break
 
@@ -267,20 +273,22 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
     relaxation.least, relaxation.most, relaxation.last, relaxation.bound = first
 
 
-def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
+def _near(relaxation: Relaxation, duals: Duals, budget: Budget, divisor: int) -> bool:
     """Choose among all integer patterns that can occur in a better plan.
 
     Return whether this succeeded. The patterns that lose least are listed first to find a good
-    plan. The better this plan is, the fewer patterns need to be listed.
+    plan. The better this plan is, the fewer patterns need to be listed. The limit on the number of
+    patterns is divided by `divisor`.
     """
-    prepared, columns = relaxation.prepared, None
+    prepared = relaxation.prepared
     for share in (*NEAR, 1.0):
         reached = _reached(budget)
         if reached == -math.inf:
             return False
         lost = (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
-        columns = columns or relaxation.near_columns(duals, lost, budget.check)
-        patterns = relaxation.near(duals, share * lost, columns)
+        if share == NEAR[0]:
+            relaxation.split_near(duals, lost, budget.check)
+        patterns = relaxation.near(duals, share * lost, divisor)
         if patterns is None:
             return False
         bound = _chosen(prepared, undominated(prepared, patterns), budget)

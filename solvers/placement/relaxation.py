@@ -10,7 +10,7 @@ unit is an upper bound on the value of every plan.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from specopt.models.errors import OutOfWork
 from specopt.models.fields import Floats
-from specopt.solvers.placement.boxes import Cover, covers, width
+from specopt.solvers.placement.boxes import Cover, covers
 from specopt.solvers.placement.choice import Frame, all_units, counted
 from specopt.solvers.placement.listing import Task, listed
 from specopt.solvers.placement.patterns import Pattern, most_clients
@@ -34,11 +34,23 @@ the maximum number of units to which integer numbers of clients are assigned.
 SPARE = 4096
 """Maximum number of boxes that are created by splitting, per side and pricing step."""
 
-MAX_NEAR = 300_000
-"""Maximum number of integer patterns near the dual prices to enumerate."""
+MAX_BOXES = 2**21
+"""Number of boxes of all sides from which on no more boxes are created, about 100 MB.
 
-SECONDS_PER_OPTION = 5e-7
-"""Work of pricing one option in one box, in seconds."""
+If it is smaller, searches take less time and memory, and bounds may be weaker.
+"""
+
+MAX_NEAR = 2_000_000
+"""Maximum number of integer patterns near the dual prices to enumerate.
+
+If it is smaller, fewer problems are solved to optimality, and attempts that fail end sooner.
+"""
+
+SECONDS_PER_OPTION = 3e-7
+"""Work of pricing one option in one box, in seconds.
+
+If it is smaller, a solve without a time limit takes longer.
+"""
 
 MAX_SHARES = 10_000
 """Maximum number of shares that are tried to lower the bound on the capacity. If it is smaller, the
@@ -139,7 +151,6 @@ class Relaxation:
             cover.side: (cover.boxes, np.full(len(cover.boxes), np.inf), np.zeros(1), 0.0)
             for cover in self.covers
         }
-        self.width = width(prepared, self.classes)
         self.penalty = penalty or self._penalty()
 
     def _penalty(self) -> float:
@@ -242,18 +253,18 @@ class Relaxation:
         return math.fsum(terms) + 1e-12 * math.fsum(map(abs, terms)), found
 
     def _search(
-        self, cover: Cover, duals: Duals, threshold: float, most: int = PER_SIDE
+        self, cover: Cover, duals: Duals, threshold: float, every: bool = False
     ) -> tuple[float, list[Column]]:
         """Return an upper bound on the net value of one side's patterns, and the best patterns.
 
-        The net value is the value minus the dual prices of the clients. One pattern is returned for
-        each of the `most` best boxes, or for each box above the threshold if `most` is 0.
+        The net value is the value minus the dual prices of the clients. If `every` is true, all
+        boxes above the threshold are split until they are narrow.
         """
         prepared, kernels = self.prepared, self.prepared.kernels
         side = prepared.sides[cover.side]
         sizes, prices = self.sizes(cover, threshold, duals[1]), self.prices(side, duals)
         boxes, bounds, before, full = self.leaves[cover.side]
-        if not np.all(boxes["high"][-SPARE:] == 0.0):
+        if len(boxes) * len(self.covers) < MAX_BOXES and not np.all(boxes["high"][-SPARE:] == 0.0):
             boxes = np.append(boxes, np.zeros(SPARE, boxes.dtype))
             bounds = np.append(bounds, np.full(SPARE, -np.inf))
         # Prices have fallen by `lower` per cached token and unit; the memory limits their effect.
@@ -261,56 +272,47 @@ class Relaxation:
         lower = lower * max(0.0, side.unit.room) / side.unit.kv + max(0.0, full - sizes.full)
         bounds += lower * (1.0 + 1e-8)
         self.leaves[cover.side] = boxes, bounds, prices, sizes.full
-        columns = np.zeros(most or len(boxes), kernels.Column)
-        shape = len(columns), self.width
-        chosen, amounts = np.zeros(shape, np.int64), np.zeros(shape)
-        top, count, looked = kernels.search(
+        columns = np.zeros(PER_SIDE, kernels.Column)
+        amounts = np.zeros((PER_SIDE, len(prices)))
+        count, looked = kernels.search(
             *(side.unit, side.options, prepared.trips, prepared.objective, sizes, prices),
-            *(np.array(prepared.clients, np.float64), boxes, bounds, columns, chosen, amounts),
+            *(np.array(prepared.clients, np.float64), every, boxes, bounds, columns, amounts),
         )
-        prepared.budget.spend(SECONDS_PER_OPTION * looked * len(side.options))
+        prepared.budget.spend(SECONDS_PER_OPTION * looked * len(prices))
         found = []
-        for k in range(int(count)):
-            place, size, worth, bound = columns[k].item()
-            entries = zip(chosen[k, :size].tolist(), amounts[k, :size].tolist(), strict=True)
-            held = tuple(sorted(entries))
+        for column, row in zip(columns[:count].tolist(), amounts.tolist(), strict=False):
+            place, worth, bound = column
+            held = tuple((option, amount) for option, amount in enumerate(row) if amount)
             found.append(Column(cover.side, boxes[place].item(), held, worth, bound))
-        return top, found
+        return found[0].bound if found else threshold, found
 
-    def near_columns(
-        self, duals: Duals, lost: float, check: Callable[[], None]
-    ) -> list[list[Column]]:
-        """Return one pattern for each box that may contain patterns near the dual prices, by side.
+    def split_near(self, duals: Duals, lost: float, check: Callable[[], None]) -> None:
+        """Split all boxes that may contain patterns near the dual prices until they are narrow.
 
         A pattern is near the dual prices if it loses at most `lost` at these prices.
         """
-        found = []
         for cover in self.covers:
             check()
             verifier = self.prepared.sides[cover.side].verifier
             threshold = self.unit_price(verifier, duals[1])
             threshold -= lost + 1e-9 * abs(threshold)  # include ties despite rounding
-            found.append(self._search(cover, duals, threshold, 0)[1])
-        return found
+            self._search(cover, duals, threshold, every=True)
 
-    def near(
-        self, duals: Duals, lost: float, columns: Sequence[Sequence[Column]]
-    ) -> list[Pattern] | None:
+    def near(self, duals: Duals, lost: float, divisor: int = 1) -> list[Pattern] | None:
         """Return all integer patterns whose loss at the dual prices is at most `lost`.
 
         Among the patterns that serve the same clients, only the most valuable pattern is returned.
-        The result is None if there are too many patterns. `columns` is the result of `near_columns`
-        for the same or a larger `lost`.
+        The result is None if there are more than `MAX_NEAR` / `divisor` patterns. The last search
+        must have been `split_near` with the same prices, and with the same or a larger `lost`.
         """
         prepared, tasks = self.prepared, list[Task]()
-        for cover, of_side in zip(self.covers, columns, strict=True):
+        for cover in self.covers:
             side = prepared.sides[cover.side]
+            boxes, bounds, prices, _ = self.leaves[cover.side]
             threshold = self.unit_price(side.verifier, duals[1]) - lost
-            able = [column.box for column in of_side if column.bound >= threshold]
-            boxes = np.array(able, cover.boxes.dtype)
-            sizes, prices = self.sizes(cover, threshold, duals[1]), self.prices(side, duals)
-            tasks.append((cover.side, sizes, prices, boxes))
-        return listed(prepared, MAX_NEAR, most_clients(prepared), tasks)
+            sizes = self.sizes(cover, threshold, duals[1])
+            tasks.append((cover.side, sizes, prices, boxes[bounds >= threshold]))
+        return listed(prepared, MAX_NEAR // divisor, most_clients(prepared), tasks)
 
     def sizes(self, cover: Cover, threshold: float, of_units: Floats) -> Any:
         """Return the kernel record with the parameters of a search in the boxes of one side."""

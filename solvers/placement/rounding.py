@@ -26,6 +26,12 @@ OPTIONS = 6
 They are added to the options that the patterns of the box use.
 """
 
+MAX_MOVES = 250
+"""Maximum number of moves that are tried to improve a rounded plan.
+
+If it is larger, plans may be better, and plans of large problems are found later.
+"""
+
 
 def whole_units(
     relaxation: Relaxation, duals: Duals, boxes: int, seconds: float
@@ -111,7 +117,7 @@ def _groups(
         index, box = key
         side = prepared.sides[index]
         sizes = relaxation.sizes(covers[index], 0.0, duals[1])
-        worths, rhs = np.empty(len(side.options)), np.empty(relaxation.width)
+        worths, rhs = np.empty(len(side.options)), np.empty(kernels.rows_of(side.unit, sizes))
         table = np.empty((len(worths), len(rhs)))
         record, clients = np.array([box], kernels.Box)[0], np.array(prepared.clients, np.float64)
         size, own = kernels.program(
@@ -243,20 +249,27 @@ def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
     return now
 
 
-def improved(prepared: Prepared, pattern: Pattern) -> Pattern:
-    """Improve a pattern for fixed clients by changing the option of one entry at a time."""
-    best = pattern
-    while True:
-        prepared.budget.check()
-        side, tried = prepared.sides[best.side], []
-        taken = {option for option, _ in best.entries}
-        for at, (option, count) in enumerate(best.entries):
-            way = side.ways[option]
-            for other in side.by_class[way.cls]:
-                if side.ways[other].draft == way.draft and other not in taken:
-                    entries = (*best.entries[:at], (other, count), *best.entries[at + 1 :])
-                    tried.append(Pattern(best.side, tuple(sorted(entries))))
-        top = max(valued(prepared, tried), key=lambda one: one.value, default=best)
-        if top.value <= best.value + 1e-12 * abs(best.value):
-            return best
-        best = top
+def polished(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
+    """Move clients to other units and options as long as this increases the total value.
+
+    In each step, clients of one class are removed from the unit with the lowest loss, and added to
+    the unit with the largest gain. At most `MAX_MOVES` such moves are tried.
+    """
+    filling, best, last, tried = Filling(prepared), units, Counter[Pattern](), 0
+    while best != last:
+        last = best
+        for c, step in enumerate(prepared.clients):
+            while step and tried < MAX_MOVES:
+                tried += 1
+                now = best.copy()
+                moved = filling.move(now, c, -step) == -step and filling.move(now, c, step) == step
+                if moved and total(now) > total(best) + 1e-12 * abs(total(best)):
+                    best = now
+                else:
+                    step //= 2
+    return best
+
+
+def total(units: Counter[Pattern]) -> float:
+    """Return the total value of units."""
+    return math.fsum(one.value * number for one, number in units.items())

@@ -11,10 +11,10 @@ import numpy as np
 
 from specopt.solvers.kernels.kernel import helper, kernel, record
 from specopt.solvers.placement.kernels.units import (
-    LATER,
     is_full,
     limits,
     own_worth,
+    rows_of,
     simplex,
     value,
 )
@@ -108,10 +108,12 @@ def served(options, option):
 @helper
 def alike(options, chosen, counts, others, numbers):
     """Return whether two patterns serve the same clients with the same options on draft units."""
-    if counts.sum() != numbers.sum():
-        return False
+    left = 0
+    for f in range(len(others)):
+        left += numbers[f]
     for e in range(len(chosen)):
         which, spare = served(options, chosen[e]), 0
+        left -= counts[e]
         for f in range(len(chosen)):
             if served(options, chosen[f]) == which:
                 spare += counts[f]
@@ -120,7 +122,7 @@ def alike(options, chosen, counts, others, numbers):
                 spare -= numbers[f]
         if spare != 0:
             return False
-    return True
+    return left == 0
 
 
 @helper
@@ -173,8 +175,7 @@ def near(unit, options, trips, rules, sizes, prices, clients, box, kept):
     The threshold is a field of `sizes`. If it is -inf, all patterns that fit in memory are listed.
     Before the first call for a box, the item and the number of entries in `kept.at` must be 0.
     """
-    rows = len(unit.passes) * max(len(unit.beside), 1 + len(LATER))
-    count, width = len(options), 3 + rows + sizes.classes
+    count, width = len(options), rows_of(unit, sizes)
     worths, table, rhs = np.empty(count), np.empty((count, width)), np.empty(width)
     basis, levels, duals = np.empty(width, np.int64), np.empty(width), np.empty(width)
     losses = np.zeros(count)

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from specopt.solvers.kernels.heap import pop, push
 from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 
 EDGE = 1e-12
@@ -239,8 +240,8 @@ ends of a range of summed waits, and `load_low` and `load_high` are the ends of 
 Times are in seconds.
 """
 
-Column = rows("Column", place="i8", count="i8", worth="f8", bound="f8")
-"""A fractional pattern, with the index of its box, its number of entries, and its value.
+Column = rows("Column", place="i8", worth="f8", bound="f8")
+"""A fractional pattern, with the index of its box and its value.
 
 For all patterns of the box, `bound` is an upper bound on the value minus the prices of the clients.
 """
@@ -265,7 +266,7 @@ def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
     """
     for k in range(len(options)):
         o = options[k]
-        sums[:, k] = 0.0
+        sums[0, k] = sums[1, k] = 0.0
         if box.full:
             # The period is the largest solution of t = B(t): at every longer period, the batch that
             # would form is finished in time.
@@ -367,7 +368,8 @@ def limits(unit, options, trips, objective, clients, sizes, box, worths, rows, r
                 size = pass_rows(unit, options, factor * box.high, later, rows, rhs, size)
     elif len(unit.beside):  # only one client alone leaves batches that are not full
         rhs[size] = 1.0
-        rows[:, size] = 1.0
+        for k in range(count):
+            rows[k, size] = 1.0
         size += 1
     else:
         rhs[size] = box.high * (1.0 + 1e-12)
@@ -380,8 +382,9 @@ def limits(unit, options, trips, objective, clients, sizes, box, worths, rows, r
         for k in range(count):
             rows[k, size] = 1.0 if options[k].cls == c else 0.0
         size += 1
-    if rhs[:size].min() < 0.0:
-        return -1
+    for r in range(size):
+        if rhs[r] < 0.0:
+            return -1
     # The last row is the only row with a negative right-hand side.
     if not box.full and len(unit.beside) == 0 and box.low > 0.0:
         rhs[size] = -box.low * (1.0 - 1e-12)
@@ -419,14 +422,14 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
     Return the optimum, or infinity if no optimum is found.
     """
     count = len(rows)
-    inverse, costs, direction = np.eye(size), np.zeros(size), np.zeros(size)
+    inverse, costs, direction = np.zeros((size, size)), np.zeros(size), np.empty(size)
     largest = dearest = 0.0
     for k in range(count):
         largest = max(largest, worths[k])
         if worths[k] > -np.inf:
             dearest = max(dearest, abs(worths[k]))
     for r in range(size):
-        basis[r], amounts[r] = -1 - r, abs(rhs[r])
+        basis[r], amounts[r], inverse[r, r] = -1 - r, abs(rhs[r]), 1.0
         if rhs[r] < 0.0:
             inverse[r, r], costs[r] = -1.0, LACKING * dearest / rhs[r]
     tolerance = 1e-11 * (dearest if rhs[size - 1] < 0.0 else largest)
@@ -480,6 +483,12 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
 
 
 @helper
+def rows_of(unit, sizes):
+    """Return the maximum number of rows in the linear program of a box."""
+    return 3 + len(unit.passes) * max(len(unit.beside), 1 + len(LATER)) + sizes.classes
+
+
+@helper
 def middle(box, sizes):
     """Return the point at which to split a box, and whether to split its range of loads.
 
@@ -498,12 +507,12 @@ def middle(box, sizes):
 
 
 @kernel(
-    "UniTuple(f8, 3)(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], const"
-    " f8[::1], Box[::1], f8[::1], Column[::1], i8[:, ::1], f8[:, ::1])",
+    "UniTuple(i8, 2)(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], const"
+    " f8[::1], b1, Box[::1], f8[::1], Column[::1], f8[:, ::1])",
     steps=lambda unit, options, *_: 12_000 * len(options) * (3 + len(unit.passes)),
 )
 def search(
-    unit, options, trips, objective, sizes, prices, clients, boxes, bounds, columns, chosen, amounts
+    unit, options, trips, objective, sizes, prices, clients, every, boxes, bounds, columns, amounts
 ):
     """Find patterns of one side with the largest values, net of client prices.
 
@@ -511,21 +520,27 @@ def search(
     boxes in `boxes` together contain every pattern. They are followed by free entries, whose `high`
     is 0, for the halves of split boxes. `bounds` contains upper bounds on the net values in the
     boxes. A bound is recomputed only if the box may contain one of the best patterns. The patterns
-    found are written to `columns`, `chosen` and `amounts`. Return an upper bound on the net value
-    of all patterns, the number of patterns found, and the number of bounds that were computed.
+    found are written to `columns`, and their clients by option to `amounts`. If `every` is true,
+    the search continues until every box above the threshold is narrow. Return the number of
+    patterns found, and the number of linear programs that were solved.
+
+    The bound of the first pattern found is an upper bound on the net value of all patterns. If no
+    pattern is found, the threshold is such a bound.
     """
-    count, width = len(options), chosen.shape[1]
-    worths, table, rhs = np.empty(count), np.empty((count, width)), np.empty(width)
+    count, width = len(options), rows_of(unit, sizes)
+    worths, priced = np.empty(count), np.empty(count)
+    table, rhs = np.empty((count, width)), np.empty(width)
     basis, levels, duals = np.empty(width, np.int64), np.empty(width), np.empty(width)
     fresh = np.zeros(len(boxes), np.bool_)
-    used = found = looked = 0
+    losses, numbers = np.empty(len(boxes)), np.empty(len(boxes), np.int64)
+    used = queued = found = looked = 0
     while used < len(boxes) and boxes[used].high > 0.0:
+        if bounds[used] > sizes.threshold:
+            queued = push(losses, numbers, queued, -bounds[used], used)
         used += 1
-    while found < len(columns):
-        best = np.argmax(bounds)
-        top = bounds[best]
-        if not top > sizes.threshold:
-            break
+    while queued > 0 and (every or found < len(columns)):
+        top, best = -losses[0], numbers[0]
+        queued = pop(losses, numbers, queued)
         at, loads = middle(boxes[best], sizes) if fresh[best] else (0.0, False)
         if at > 0.0 and used < len(boxes):
             boxes[used], bounds[used], fresh[best] = boxes[best], top, False
@@ -533,38 +548,40 @@ def search(
                 boxes[best].load_high, boxes[used].load_low = at, at
             else:
                 boxes[best].high, boxes[used].low = at, at
+            for half in (best, used):
+                queued = push(losses, numbers, queued, -top, half)
             used += 1
             continue
+        if fresh[best] and found == len(columns):
+            continue
+        looked += 1
         size = limits(
             unit, options, trips, objective, clients, sizes, boxes[best], worths, table, rhs
         )
-        if not fresh[best]:
-            bounds[best] = -np.inf
-            if size > 0:
-                worths -= prices
-                bound = simplex(worths, table[:, :size], rhs, size, basis, levels, duals)
-                bound += own_worth(unit, objective, boxes[best])
-                if rhs[size - 1] >= 0.0:  # every pattern has at least one client
-                    bound += min(0.0, worths.max())
-                bounds[best] = min(top, bound - (sizes.full if is_full(boxes[best]) else 0.0))
-            fresh[best] = True
-            looked += 1
+        bound = most = -np.inf
+        for k in range(count):
+            priced[k] = worths[k] - prices[k]
+            most = max(most, priced[k])
+        if size > 0:
+            bound = simplex(priced, table[:, :size], rhs, size, basis, levels, duals)
+        own = own_worth(unit, objective, boxes[best])
+        if fresh[best]:
+            one = columns[found]
+            one.place, one.bound, one.worth = best, top, own
+            for r in range(size):
+                if basis[r] >= 0 and levels[r] > 1e-12:
+                    amounts[found, basis[r]] = levels[r]
+                    one.worth += levels[r] * worths[basis[r]]
+            found += 1
             continue
-        priced = worths - prices
-        simplex(priced, table[:, :size], rhs, size, basis, levels, duals)
-        one = columns[found]
-        one.place, one.bound, one.count = best, top, 0
-        one.worth = own_worth(unit, objective, boxes[best])
-        for r in range(size):
-            if basis[r] >= 0 and levels[r] > 1e-12:
-                chosen[found, one.count], amounts[found, one.count] = basis[r], levels[r]
-                one.worth += levels[r] * worths[basis[r]]
-                one.count += 1
-        bounds[best] = -np.inf
-        found += 1
-    for k in range(found):
-        bounds[columns[k].place] = columns[k].bound
-    return max(sizes.threshold, bounds.max()), float(found), float(looked)
+        bound += own
+        if rhs[size - 1] >= 0.0:  # every pattern has at least one client
+            bound += min(0.0, most)
+        bounds[best] = min(top, bound - (sizes.full if is_full(boxes[best]) else 0.0))
+        fresh[best] = True
+        if bounds[best] > sizes.threshold:
+            queued = push(losses, numbers, queued, -bounds[best], best)
+    return found, looked
 
 
 @kernel(

@@ -28,6 +28,8 @@ from specopt.kinds.placement import strategies as strategies
 from specopt.solvers.budget import Budget
 from specopt.solvers.placement import refined
 from specopt.solvers.placement.choice import counted
+from specopt.solvers.placement.kernels import listing
+from specopt.solvers.placement.listing import SECONDS_PER_BOX
 from specopt.solvers.placement.listing import every as every_pattern
 from specopt.solvers.placement.patterns import (
     Pattern,
@@ -39,7 +41,7 @@ from specopt.solvers.placement.patterns import (
 )
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, prepare
 from specopt.solvers.placement.program import Program
-from specopt.solvers.placement.relaxation import Relaxation
+from specopt.solvers.placement.relaxation import SECONDS_PER_OPTION, Relaxation
 
 EXAMPLES = 60
 FEW: dict[str, Any] = {"verifiers": 2, "drafters": 2, "units": 6, "max_draft": 4}
@@ -241,8 +243,8 @@ def test_every_pattern_within_reach_is_listed(
     duals = of_classes, of_units, np.zeros(len(prepared.drafts))
     asked: list[int] = []
     lost = (share + 1e-9) * scale
-    columns = relaxation.near_columns(duals, lost, lambda: asked.append(1))
-    listed = relaxation.near(duals, lost, columns)
+    relaxation.split_near(duals, lost, lambda: asked.append(1))
+    listed = relaxation.near(duals, lost)
     within = [
         one
         for one in every
@@ -257,6 +259,29 @@ def test_every_pattern_within_reach_is_listed(
     assert len(asked) == len(relaxation.covers), "every side asks for the time"
 
 
+def test_boxes_near_the_prices_are_charged_and_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that splitting boxes near the prices and listing their patterns spend work for every
+    box, and that no boxes are added once there are as many as allowed.
+    """
+    monkeypatch.setattr("specopt.solvers.placement.relaxation.SPARE", 64)
+    problem = generate("placement/many-classes", number_of_clients=6, classes=3, seed=1, **FEW)
+    prepared, spent = prepare(problem, exact=True), list[float]()
+    relaxation = Relaxation(prepared, narrow=1.003)
+    duals = relaxation.solve(lambda: None, 1e-3)
+    monkeypatch.setattr(prepared.budget, "spend", spent.append)
+    sizes = []
+    for most in (2**21, 1):
+        monkeypatch.setattr("specopt.solvers.placement.relaxation.MAX_BOXES", most)
+        for _ in range(5):
+            relaxation.split_near(duals, relaxation.last, lambda: None)
+            sizes.append(sum(len(boxes) for boxes, *_ in relaxation.leaves.values()))
+    assert sizes[0] < sizes[4] == sizes[9]
+    assert sum(spent) > 10 * SECONDS_PER_OPTION * sizes[0]
+    spent.clear()
+    assert relaxation.near(duals, 0.01 * relaxation.last) is not None
+    assert len(spent) > 10 * len(relaxation.leaves) and min(spent) >= SECONDS_PER_BOX
+
+
 def test_boxes_without_clients_are_not_split() -> None:
     """Tests that a box in which no client is worth its price is not split, although a unit without
     clients is worth its own price there.
@@ -265,8 +290,8 @@ def test_boxes_without_clients_are_not_split() -> None:
     relaxation = Relaxation(prepare(problem, exact=True), narrow=1.003)
     duals = relaxation.solve(lambda: None, 1e-3)
     assert duals[1].min() == 0.0, "units are left over"
-    columns = relaxation.near_columns(duals, 1e-3 * relaxation.last, lambda: None)
-    assert 0 < sum(map(len, columns)) < 1000
+    relaxation.split_near(duals, 1e-3 * relaxation.last, lambda: None)
+    assert 0 < sum((bounds > -np.inf).sum() for _, bounds, *_ in relaxation.leaves.values()) < 1000
 
 
 def test_listed_patterns_may_have_more_clients_than_exist() -> None:
@@ -275,8 +300,8 @@ def test_listed_patterns_may_have_more_clients_than_exist() -> None:
     data["classes"][0] |= {"clients": 1}
     relaxation = Relaxation(prepare(PlacementProblem.from_dict(data), exact=True), narrow=np.inf)
     duals = np.array([-1.0]), np.zeros(4), np.zeros(0)
-    columns = relaxation.near_columns(duals, 0.0, lambda: None)
-    listed = relaxation.near(duals, 0.0, columns)
+    relaxation.split_near(duals, 0.0, lambda: None)
+    listed = relaxation.near(duals, 0.0)
     assert listed is not None
     assert max(sum(one.served(relaxation.prepared)) for one in listed) > 1
 
@@ -290,6 +315,23 @@ def test_a_kernel_lists_ten_times_as_many_patterns(
     monkeypatch.setattr(refined, "FEW_PATTERNS", int(limit * count_exact(problem, 10_000)))
     result = solve(problem, "refined")
     assert result.status is Status.OPTIMAL and ("rounds" in result.stats) == priced
+
+
+def test_patterns_are_listed_without_a_kernel_that_is_not_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Tests that patterns above the limit are listed by the kernel only if it is compiled, and that
+    the plan does not depend on this.
+    """
+    problem: Any = INSTANCES["goodput"]
+    monkeypatch.setattr(refined, "FEW_PATTERNS", int(0.5 * count_exact(problem, 10_000)))
+    listing.near.prepare()
+    by_kernel = solve(problem, "refined")
+    assert "rounds" not in by_kernel.stats
+    monkeypatch.setattr(listing, "near", SimpleNamespace(is_ready=False))
+    result = solve(problem, "refined")
+    assert result.plan.to_dict() == by_kernel.plan.to_dict()
+    assert result.stats["patterns"] == by_kernel.stats["patterns"]
 
 
 @given(
@@ -392,8 +434,8 @@ def test_patterns_of_many_classes_have_room() -> None:
     relaxation = Relaxation(prepare(PlacementProblem.from_dict(data), exact=True), narrow=np.inf)
     assert relaxation.classes == 70
     duals = np.zeros(70), np.array([1e9, 0.0, 0.0, 0.0]), np.zeros(0)
-    columns = relaxation.near_columns(duals, 0.0, lambda: None)
-    assert relaxation.near(duals, 0.0, columns) == []
+    relaxation.split_near(duals, 0.0, lambda: None)
+    assert relaxation.near(duals, 0.0) == []
 
 
 def test_a_program_that_fails_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -278,9 +278,16 @@ LIMITS: dict[str, dict[str, Any]] = {
         "ROUNDED": 0.0,
         "WHOLE_UNITS": 0.0,
     },
-    "relaxation": {"FEW_UNITS": 0, "SPARE": 2, "MAX_NEAR": 1, "MAX_SHARES": 0, "PER_SIDE": 1},
+    "relaxation": {
+        "FEW_UNITS": 0,
+        "SPARE": 2,
+        "MAX_BOXES": 1,
+        "MAX_NEAR": 1,
+        "MAX_SHARES": 0,
+        "PER_SIDE": 1,
+    },
     "listing": {"MAX_KEPT": 1, "MAX_ENTRIES": 1, "CHUNK": 1},
-    "rounding": {"OPTIONS": 0},
+    "rounding": {"OPTIONS": 0, "MAX_MOVES": 0},
     "prepare": {"EXACT_SIZES": 0, "RANGE": 5.0},
     "first_plans": {"STEPS": 0, "CLIENTS": 1},
     "boxes": {"RATIO": 9.0},
@@ -330,9 +337,11 @@ def test_passes_of_many_pieces_are_listed() -> None:
     ]
     prepared = prepare(PlacementProblem.from_dict(data), exact=True)
     relaxation = Relaxation(prepared, narrow=np.inf)
-    assert relaxation.width > 64
     duals = np.zeros(1), np.zeros(4), np.zeros(0)
-    listed = relaxation.near(duals, 1e6, relaxation.near_columns(duals, 1e6, lambda: None))
+    sizes = relaxation.sizes(relaxation.covers[0], 0.0, duals[1])
+    assert kernels.rows_of(prepared.sides[0].unit, sizes) > 64
+    relaxation.split_near(duals, 1e6, lambda: None)
+    listed = relaxation.near(duals, 1e6)
     assert listed is not None
     every = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
     assert {one.value for one in undominated(prepared, listed)} == {one.value for one in every}

@@ -22,7 +22,9 @@ from specopt.solvers.placement.rounding import (
     Filling,
     _groups,
     completed,
+    polished,
     spread,
+    total,
     whole_units,
 )
 
@@ -81,6 +83,21 @@ def test_programs_of_boxes_suit_absolute_tolerances(name: str) -> None:
         largest = np.maximum(np.abs(table).max(axis=0), np.abs(rhs))
         assert np.all((largest >= 0.5) & (largest <= 1.0))
     assert groups
+
+
+def test_plans_are_polished_by_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a poor plan becomes better by moving clients, serves the same clients, and stays
+    as it is without moves.
+    """
+    own = {"classes": 3, "verifiers": 2, "drafters": 2, "units": 6, "max_draft": 4}
+    prepared = prepare(generate("placement/many-classes", number_of_clients=40, seed=1, **own))
+    poor = completed(prepared, Counter())
+    better = polished(prepared, poor)
+    assert total(better) > total(poor) * 1.0001
+    for c, clients in enumerate(prepared.clients):
+        assert sum(one.served(prepared)[c] * number for one, number in better.items()) == clients
+    monkeypatch.setattr("specopt.solvers.placement.rounding.MAX_MOVES", 0)
+    assert polished(prepared, poor) == poor
 
 
 @given(shared=st.dictionaries(st.integers(0, 3), st.integers(0, 30)), units=st.integers(0, 12))
