@@ -107,6 +107,7 @@ NO_LIMITS = {
         "_TASKS_PER_CALL",
         "_WORK_PER_CALL",
         "_WORK_PER_TASK",
+        "_QUICK",
         "_TRIES_PER_BLOCK",
         "_DRAWS_PER_CALL",
         "_STEPS_PER_CALL",
