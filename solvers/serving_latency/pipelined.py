@@ -541,8 +541,9 @@ class PipelinedSearch:
                 break
             weights = proposal
         part.work += paths.work
-        tried = part.work + ENTRIES_PER_NODE * self.stats["nodes"]
-        if self.found and (part.more or tried > _QUICK):
+        if self.found and (
+            part.more or part.work + ENTRIES_PER_NODE * self.stats["nodes"] > _QUICK
+        ):
             self._improve(paths.work)
 
     def _rate_path(self, part: Part, tables: Tables, path: Path) -> None:
