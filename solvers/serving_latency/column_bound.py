@@ -68,7 +68,7 @@ _NODES = 16  # number of inputs, and of outputs
 _CLOSED = 1e-5  # relative gap to the program's value at which the program counts as solved
 _NEAR = 0.01  # relative gap below which another speculation length gains more
 # number of rounds without progress of the bound or the program's value before giving up
-_STALE = 10
+_STALE = 25
 _PARTS = 6  # parts into which the batches are divided; only one of them is searched per round
 _LEAST, _END = range(2)  # rows of classes
 

@@ -14,7 +14,8 @@ from oracles import serving_latency as naive
 from small_instances.serving_latency import INSTANCES
 from strategies.serving_plans import fixed as problems_with_plans
 
-from specopt import ServingLatencyPlan, ServingLatencyProblem
+from specopt import ServingLatencyPlan, ServingLatencyProblem, Status
+from specopt.api.library import load_saved
 from specopt.kinds.serving_latency.strategies import ALL_MECHANISMS, problems
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency import bound as known_bound
@@ -213,6 +214,15 @@ def test_interpolated_prices_lose_little(pair: str) -> None:
                 program.improve()
             bounds.append(program.bound)
     assert bounds[0] * 0.98 <= bounds[1] <= bounds[0] * (1 + 1e-4)
+
+
+@pytest.mark.slow
+def test_a_bound_that_stays_the_same_for_some_rounds_rises_later() -> None:
+    """Tests that column generation continues where the bound and the program's value stay the same
+    for a dozen rounds before they meet.
+    """
+    problem = load_saved("serving-latency/azure/qwen3-K50-known")
+    assert solve(problem, "length-aware").status is Status.OPTIMAL
 
 
 @pytest.mark.nightly
