@@ -59,16 +59,17 @@ from specopt.solvers.solver_status import termination_of
 RANGES = 3  # more ranges end with a better bound, but later
 _TASKS_PER_CALL = 20_000  # number of classes of longest inputs priced per kernel call, times tasks
 # number of classes of inputs, and of outputs; similar lengths in a class count as the shortest
-_CLASSES = 400
+_CLASSES = 1000
 _CLASSES_OF_MANY = 100  # if batches are so large that more classes would take too long
 _MANY_BATCHES = 1e7
 # maximum number of tasks with prices of their own; above it, prices are interpolated
 _LARGEST_EXACT = 300
-_NODES = 12  # number of inputs, and of outputs
+_NODES = 16  # number of inputs, and of outputs
 _CLOSED = 1e-5  # relative gap to the program's value at which the program counts as solved
 _NEAR = 0.01  # relative gap below which another speculation length gains more
 # number of rounds without progress of the bound or the program's value before giving up
-_STALE = 10
+_STALE = 25
+_PARTS = 6  # parts into which the batches are divided; only one of them is searched per round
 _LEAST, _END = range(2)  # rows of classes
 
 
@@ -133,9 +134,11 @@ class ColumnBound:
         self._ranges = len(steps) - 1 if at.overlap else 0
         self._counts = np.diff(steps).astype(np.float64)[: self._ranges]
         self._center: _Prices | None = None
-        self._smooth = False
         self._stale = 0
+        self._part = 0
         self._value = np.inf
+        # the batches of the program and those of its latest solution
+        self._written, self._used = list[Ints](), list[Ints]()
         self._model = Highs()
         self._write_rows()
         self._write_pairs()
@@ -143,7 +146,7 @@ class ColumnBound:
 
     def borrow(self, other: ColumnBound) -> None:
         """Evaluate the prices of another program, rescaled to this program's magnitude, and update
-        the bound.
+        the bound. Adopt the batches of the other program's solution if it concerns the same plans.
         """
         if other._center is None or len(other._ends) < 3 or len(self._ends) < 3:
             return
@@ -152,11 +155,14 @@ class ColumnBound:
         first, last, weight = (
             each[np.append(0, r)] for each in (center.first, center.last, center.weight)
         )
-        self._price(_Prices(center.task * factor, first * factor, last * factor, weight))
+        prices = _Prices(center.task * factor, first * factor, last * factor, weight)
+        self._price(prices)
+        if other.at is self.at and other._used:
+            self._write_batches(other._used, *self._lengths(other._used), prices)
 
     def improve(self) -> None:
-        """Solve the program once, search all batches for columns to add, and raise the bound if
-        possible.
+        """Solve the program once, search one part of the batches for columns to add, and if it
+        contains none, search all batches and raise the bound if possible.
 
         Set `near` if the bound is close to the program's value, and set `done` if no more progress
         is expected.
@@ -166,43 +172,48 @@ class ColumnBound:
             self.near = self.done = True
             return
         value = self._model.getObjectiveValue() * self._scale
+        values = np.array(self._model.getSolution().col_value)[-len(self._written) :]
+        self._used = [self._written[k] for k in np.flatnonzero(values > 0.0)]
         prices = self._proposal()
-        smoothed = self._smooth
-        if self._center is not None and smoothed:
-            pairs = zip(self._center, prices, strict=True)
-            prices = _Prices(*(0.3 * old + 0.7 * new for old, new in pairs))
-        raised, found = self._price(prices)
-        self._smooth = raised
+        self._part = (self._part + 1) % _PARTS
+        raised, found = self._price(prices, self._part)
+        if not found:
+            raised, found = self._price(prices)
         self._stale = 0 if raised or value < self._value * (1 - 1e-7) else self._stale + 1
         self._value = value
-        self.near = value - self.bound <= _NEAR * value
-        closed = value - self.bound <= _CLOSED * value or (not found and not smoothed)
-        self.done = closed or (self.near and self._stale > _STALE)
-        self.near = self.near or self.done
+        gap = value - self.bound
+        self.near = not found or gap <= _NEAR * value
+        self.done = not found or gap <= _CLOSED * value or (self.near and self._stale > _STALE)
 
-    def _price(self, prices: _Prices) -> tuple[bool, int]:
+    def _price(self, prices: _Prices, part: int = 0) -> tuple[bool, int]:
         """Evaluate prices, and add columns for some of the batches that earn more than they cost.
 
-        Return a tuple (raised, added): whether the bound increased, and how many batches were
+        If `part` is positive, only that part of the batches is searched, and the bound stays the
+        same. Return a tuple (raised, added): whether the bound increased, and how many batches were
         added.
         """
         prepared = self.at.prepared
         tasks = prepared.tasks
         dear = np.argsort(-prices.task, kind="stable")
         worst = np.array([0.0, 1.0])
-        rows: list[Ints] = []
+        rows = [np.zeros((0, 3), np.int64)]
         roles = np.array([prices.weight, prices.first, prices.last])
         count = self._inputs.shape[1]
         classes = self._kernels.Classes(self._ends, self._inputs, self._outputs, self._by_output)
         priced = self._kernels.Prices(dear, prices.task, roles, 1e-9 * self._scale)
         at_once = max(1, _TASKS_PER_CALL // tasks)
-        for start in range(0, count, at_once):
+        for start in range(part * at_once, count, at_once * (_PARTS if part else 1)):
             self.budget.check()
             found = np.zeros((at_once, 3), np.int64)
             noticed = self._kernels.price_batches(
                 start, min(count, start + at_once), self.at.data, classes, priced, worst, found
             )
             rows.append(found[:noticed])
+        places = np.concatenate(rows)
+        if len(places):
+            self._write_batches(*self._found(dear, places), prices=prices)
+        if part:
+            return False, len(places)
         total = float(prices.task.sum())
         role_sum = float(self._counts @ (prices.first + prices.last)[: self._ranges])
         shifted, scaled = total + tasks * worst[0], total * worst[1] if total > 0 else -np.inf
@@ -212,9 +223,6 @@ class ColumnBound:
             task = prices.task * worst[1] if scaled > max(shifted, 0.0) else prices.task
             self._center = prices._replace(task=task)
             self.bound = max(self.bound, value)
-        places = np.concatenate(rows)
-        if len(places):
-            self._write_batches(*self._found(dear, places), prices=prices)
         return raised, len(places)
 
     def _found(self, dear: Ints, places: Ints) -> tuple[list[Ints], Ints, Ints]:
@@ -289,16 +297,20 @@ class ColumnBound:
 
     def _write_plan(self, batches: list[Ints]) -> None:
         """Add the batches of a plan as columns, with the roles that they have in the plan."""
-        steps = np.array([self.at.steps[batch].max() for batch in batches])
+        tops, steps = self._lengths(batches)
         first, last = np.zeros((2, len(batches), len(self._ends) - 1))
-        times = np.unique(np.concatenate([self._ends, steps]))
+        times = np.unique(np.concatenate([self._ends, steps[0]]))
         for before, end in itertools.pairwise(times):
             r = int(np.searchsorted(self._ends[1:], end))
-            active = np.flatnonzero(steps >= end)
+            active = np.flatnonzero(steps[0] >= end)
             first[active[0], r] += end - before
             last[active[-1], r] += end - before
-        tops = np.array([batch.max() for batch in batches])
-        self._write_batches(batches, tops, np.stack([steps, steps]), roles=(first, last))
+        self._write_batches(batches, tops, steps, roles=(first, last))
+
+    def _lengths(self, batches: list[Ints]) -> tuple[Ints, Ints]:
+        """Return the longest inputs of batches and their steps, as `_write_batches` needs them."""
+        steps = [self.at.steps[batch].max() for batch in batches]
+        return np.array([batch.max() for batch in batches]), np.array([steps, steps])
 
     def _write_batches(
         self,
@@ -314,6 +326,7 @@ class ColumnBound:
         `steps` contains the numbers of steps that determine the cost of each batch and its roles.
         If `roles` is None, each batch gets the roles that earn more than they cost.
         """
+        self._written += batches
         count, ranges, nodes = len(batches), self._ranges, len(self._nodes)
         stages = np.empty((count, 4, len(self._ends) - 1))
         sizes = np.array([len(batch) for batch in batches])

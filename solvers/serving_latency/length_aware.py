@@ -62,7 +62,6 @@ _HOPELESS = 1.05
 _WORK_PER_CALL = 3_000_000
 _WEIGHTS = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # draft and verify weights in shortest paths
 _MAX_RANGES = 9  # maximum number of ranges of steps, for the bounds
-_RANGES_OF_MANY = 5  # the same, for many tasks before the annealing
 _HEAT, _HEAT_OF_MANY = 0.01, 3e-5  # relative worsening at the start of annealing
 
 
@@ -180,7 +179,7 @@ class _Search:
                 self._construct(candidate)
                 self.offer()
         if tasks > _MANY:
-            self._certify(_RANGES_OF_MANY if entries(self.candidates[0].at) <= _CHEAP_BOUND else 0)
+            self._certify(_MAX_RANGES if entries(self.candidates[0].at) <= _CHEAP_BOUND else 0)
         alive = [candidate for candidate in self.candidates if candidate.batches]
         moves = min(self.moves, 2000 * tasks * tasks)
         tried = 0
@@ -256,13 +255,15 @@ class _Search:
             if lowest.objective_bound >= self._best * (1 - 1e-12):
                 return
             if lowest.columns is None or lowest.columns.done:
-                # split each range except the prefill
-                more = RANGES if lowest.columns is None else 2 * lowest.columns.ranges - 1
-                if more > max(RANGES, ranges):
+                if lowest.columns and lowest.columns.ranges >= ranges:
                     return
                 latest = lowest.columns or latest
                 lowest.columns = ColumnBound(
-                    lowest.at, lowest.members(), lowest.seconds, self.budget, more
+                    lowest.at,
+                    lowest.members(),
+                    lowest.seconds,
+                    self.budget,
+                    ranges if lowest.columns else RANGES,
                 )
                 if latest is not None:
                     lowest.columns.borrow(latest)

@@ -86,6 +86,9 @@ _SECONDS_PER_ENTRY = 3e-7  # to fill the tables, roughly
 _TRIES_PER_BLOCK = 1000  # tries of one annealing, per block of the plan
 _TRIES = 20_000_000  # the same at most, divided by the number of blocks and of columns of runtimes
 _HEAT = 0.03  # relative worsening at the start of annealing, divided by the number of blocks
+# work on the bound of a part up to which an enumeration is tried first; annealing follows if the
+# enumeration is abandoned, because its kernel takes a few seconds to compile
+_QUICK = 10_000_000
 _WORK_PER_TASK = 1_000_000  # entries of shortest paths between two annealings, per task
 _SECONDS_PER_TRY = 8e-8  # per try of the annealing and block
 _SECONDS_PER_BLOCK = 3e-9  # per node of the orders and scenario
@@ -233,6 +236,7 @@ class PipelinedSearch:
                 self._drop(part)
             else:
                 part.work += patience
+                self._improve(patience)
             self._report()
         return self.bound
 
@@ -537,7 +541,9 @@ class PipelinedSearch:
                 break
             weights = proposal
         part.work += paths.work
-        if self.found:
+        if self.found and (
+            part.more or part.work + ENTRIES_PER_NODE * self.stats["nodes"] > _QUICK
+        ):
             self._improve(paths.work)
 
     def _rate_path(self, part: Part, tables: Tables, path: Path) -> None:

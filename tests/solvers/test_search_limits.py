@@ -55,10 +55,7 @@ TINY: dict[tuple[str, str], Any] = {
     ("serving_prices", "MAX_RUNS"): 4,
     ("serving_prices", "GROUPS"): 10,
     ("serving_prices", "KNOTS"): 3,
-    **{
-        (SERVING + "length_aware", name): 1
-        for name in ("_MANY", "_MAX_ORDERED", "_MAX_RANGES", "_RANGES_OF_MANY")
-    },
+    **{(SERVING + "length_aware", name): 1 for name in ("_MANY", "_MAX_ORDERED", "_MAX_RANGES")},
     **{(SERVING + "length_aware", name): 0 for name in ("_DEAR_BOUND", "_CHEAP_BOUND")},
     **{
         ("continuous_serving/rebatching", name): 1
@@ -107,6 +104,8 @@ NO_LIMITS = {
         "_TASKS_PER_CALL",
         "_WORK_PER_CALL",
         "_WORK_PER_TASK",
+        "_QUICK",
+        "_PARTS",
         "_TRIES_PER_BLOCK",
         "_DRAWS_PER_CALL",
         "_STEPS_PER_CALL",

@@ -26,9 +26,10 @@ from specopt.solvers.serving_latency.kernels.stages import (
 from specopt.solvers.serving_latency.kernels.step import served
 
 # Columns of a batch: size, longest input (as a task), last step, longest output, T^d and T^v at
-# step 1, both at step 2 with their growth, and (without overlap) its own total.
-SIZE, TOP, LAST, LONGEST, D1, V1, D2, DS, V2, VS, OWN = range(11)
-BATCH_COLUMNS = 11
+# step 1, both at step 2 with their growth (as lines, and the first and the last step at which these
+# lines are valid), and (without overlap) its own total.
+SIZE, TOP, LAST, LONGEST, D1, V1, D2, DS, V2, VS, FROM, UNTIL, OWN = range(13)
+BATCH_COLUMNS = 13
 
 
 @helper
@@ -40,20 +41,20 @@ def fill(data, batches, m):
         batches[m, OWN] = draft + verify
         return
     batches[m, D1], batches[m, V1] = first_stages(data, b, k)
-    if is_linear(data):
-        decode_lines(data, batches, m, 2, 2)
+    decode_lines(data, batches, m, 2)
 
 
 @helper
-def decode_lines(data, batches, m, n, count):
-    """Compute a batch's stage times at step n >= 2 and their growth per step.
-
-    Return the number of steps, at most `count`, for which this growth is valid.
+def decode_lines(data, batches, m, n):
+    """Compute the lines of a batch's stage times that are valid at step n >= 2, and the steps from
+    n at which they are valid.
     """
-    b, k = batches[m, SIZE], int(batches[m, TOP])
-    batches[m, D2], batches[m, DS], count = decode_line(data, DRAFT, b, k, n, count)
-    batches[m, V2], batches[m, VS], count = decode_line(data, VERIFY, b, k, n, count)
-    return count
+    b, k, count = batches[m, SIZE], int(batches[m, TOP]), int(batches[m, LAST]) - n + 1
+    draft, batches[m, DS], count = decode_line(data, DRAFT, b, k, n, count)
+    verify, batches[m, VS], count = decode_line(data, VERIFY, b, k, n, count)
+    batches[m, D2] = draft - batches[m, DS] * (n - 2)
+    batches[m, V2] = verify - batches[m, VS] * (n - 2)
+    batches[m, FROM], batches[m, UNTIL] = n, n + count - 1
 
 
 @helper
@@ -104,9 +105,12 @@ def decode_seconds(data, batches, order, M, lines):
             count = end - n + 1
             if not linear:  # first, find for how many steps the pieces hold
                 for m in range(M):
-                    if batches[order[m], LAST] >= n:
-                        count = decode_lines(data, batches, order[m], n, count)
-            past = n - 2 if linear else 0
+                    at = order[m]
+                    if batches[at, LAST] >= n:
+                        if not batches[at, FROM] <= n <= batches[at, UNTIL]:
+                            decode_lines(data, batches, at, n)
+                        count = min(count, int(batches[at, UNTIL]) - n + 1)
+            past = n - 2
             d = ds = v = vs = 0.0
             q = 0
             top = 0

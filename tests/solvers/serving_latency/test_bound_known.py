@@ -14,7 +14,8 @@ from oracles import serving_latency as naive
 from small_instances.serving_latency import INSTANCES
 from strategies.serving_plans import fixed as problems_with_plans
 
-from specopt import ServingLatencyPlan, ServingLatencyProblem
+from specopt import ServingLatencyPlan, ServingLatencyProblem, Status
+from specopt.api.library import load_saved
 from specopt.kinds.serving_latency.strategies import ALL_MECHANISMS, problems
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency import bound as known_bound
@@ -132,14 +133,16 @@ def test_tight_for_one_step(problem: ServingLatencyProblem) -> None:
     ),
     st.sampled_from([200, 2, 1]),
     st.sampled_from([300, 0]),
+    st.sampled_from([20_000, 1]),
 )
 def test_columns_below_the_optimum(
-    case: tuple[ServingLatencyProblem, ServingLatencyPlan], classes: int, exact: int
+    case: tuple[ServingLatencyProblem, ServingLatencyPlan], classes: int, exact: int, at_once: int
 ) -> None:
     """Tests that every bound that column generation passes on its way, from any plan, is below the
     optimum.
 
-    Also with lengths taken together and prices interpolated, as for many tasks.
+    Also with lengths taken together, prices interpolated and batches searched in parts, as for many
+    tasks, and with more ranges of steps after the first bound.
     """
     problem, plan = case
     if problem.violations(plan):
@@ -153,14 +156,45 @@ def test_columns_below_the_optimum(
         patch.setattr(column_bound, "_CLASSES", classes)
         patch.setattr(column_bound, "_LARGEST_EXACT", exact)
         patch.setattr(column_bound, "_NODES", 3)
-        program = ColumnBound(
-            stages(prepared, plan.speculation_length), batches, seconds, Budget(problem)
-        )
-        for _ in range(60):
-            program.improve()
-            assert program.bound + prepared.communication_seconds <= optimum * (1 + 1e-9)
-            if program.done:
-                break
+        patch.setattr(column_bound, "_PARTS", 2)
+        patch.setattr(column_bound, "_TASKS_PER_CALL", at_once)
+        at, before = stages(prepared, plan.speculation_length), None
+        for ranges in (3, 6):
+            program = ColumnBound(at, batches, seconds, Budget(problem), ranges)
+            if before is not None:
+                program.borrow(before)
+            for _ in range(60):
+                program.improve()
+                assert program.bound + prepared.communication_seconds <= optimum * (1 + 1e-9)
+                if program.done:
+                    break
+            before = program
+
+
+def test_parts_and_adopted_batches_yield_the_same_bound() -> None:
+    """Tests that a program whose batches are searched in parts ends with the same bound, and that
+    one with more ranges of steps needs fewer columns if it adopts the batches of the first.
+    """
+    problem = paper_1(tasks=40, seed=1)
+    prepared = prepare(problem)
+    at, batches = stages(prepared, 1), [np.array(batch) for batch in quick_batches(prepared) or []]
+    bounds, columns = [], []
+    for parts, adopted in ((1, False), (12, False), (1, True)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(column_bound, "_PARTS", parts)
+            patch.setattr(column_bound, "_TASKS_PER_CALL", 1)
+            before = ColumnBound(at, batches, 50.0, Budget(problem))
+            while not before.done:
+                before.improve()
+            before._used = before._used if adopted else []
+            program = ColumnBound(at, batches, 50.0, Budget(problem), 9)
+            program.borrow(before)
+            while not program.done:
+                program.improve()
+            columns.append(program._model.getNumCol())
+            bounds.append(program.bound)
+    assert bounds == pytest.approx([bounds[0]] * 3, rel=2e-5)
+    assert columns[2] < 0.8 * columns[0]
 
 
 @pytest.mark.parametrize("pair", ["68M-7B", "1.1B-7B"])
@@ -180,6 +214,15 @@ def test_interpolated_prices_lose_little(pair: str) -> None:
                 program.improve()
             bounds.append(program.bound)
     assert bounds[0] * 0.98 <= bounds[1] <= bounds[0] * (1 + 1e-4)
+
+
+@pytest.mark.slow
+def test_a_bound_that_stays_the_same_for_some_rounds_rises_later() -> None:
+    """Tests that column generation continues where the bound and the program's value stay the same
+    for a dozen rounds before they meet.
+    """
+    problem = load_saved("serving-latency/azure/qwen3-K50-known")
+    assert solve(problem, "length-aware").status is Status.OPTIMAL
 
 
 @pytest.mark.nightly

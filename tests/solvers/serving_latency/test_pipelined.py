@@ -42,6 +42,19 @@ SEARCHES: dict[str, dict[str, int]] = {
 """Limits at which small problems take the ways of large ones."""
 
 
+def test_quick_proofs_wait_for_no_annealing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a proof in which the bounds take little work needs no annealing, whose kernel
+    takes seconds to compile, and that other proofs use it.
+    """
+    problem, works = generate("serving-latency/paper-1", tasks=40, seed=1), []
+    monkeypatch.setattr(pipelined.PipelinedSearch, "_improve", lambda _, work: works.append(work))
+    for quick in (pipelined._QUICK, 0):
+        assert not works
+        monkeypatch.setattr(pipelined, "_QUICK", quick)
+        assert solve(problem).status is Status.OPTIMAL
+    assert works
+
+
 @pytest.mark.parametrize("search", SEARCHES)
 @settings(max_examples=20)
 @given(
