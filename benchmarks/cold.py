@@ -31,7 +31,14 @@ PROBLEMS = {
     "draft-stopping": specopt.generate("draft-stopping/mixed", seed=1),
     "draft-allocation": specopt.generate("draft-allocation/paper-5", seed=1),
     "placement, 3 clients": specopt.generate(
-        "placement/many-classes", number_of_clients=3, classes=3, units=6, max_draft=4, seed=1
+        "placement/many-classes",
+        number_of_clients=3,
+        classes=3,
+        verifiers=2,
+        drafters=2,
+        units=6,
+        max_draft=4,
+        seed=1,
     ),
     "fair-goodput per round": specopt.generate("fair-goodput/paper-5", seed=1),
     "fair-goodput per second": specopt.generate("fair-goodput/per-second", seed=1),

@@ -25,10 +25,10 @@ from specopt.solvers.prompt_chunking.milp import MilpChunking
 
 @dataclass(frozen=True)
 class AutoChunking(Auto):
-    """The default method, which runs `deadline` and then `exact`."""
+    """The default method, which runs `exact`, or `deadline` for large problems."""
 
     solves = PromptChunkingProblem
-    order = (Deadline, ExactChunking)
+    order = (ExactChunking, Deadline)
     instead = (Equation3, Whole)
 
     def repaired(

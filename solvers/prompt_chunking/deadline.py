@@ -30,11 +30,12 @@ MAX_GEOMETRIC = 32
 """Maximum number of chunks when geometric chunks are tried."""
 
 
-def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
+def search(prepared: Prepared, effort: int, budget: Budget, close: float = 0.0) -> Ints:
     """Return the chunks of the best plan found in a short search.
 
     The result is empty if time runs out before a plan is found. `effort` is the maximum number of
-    stages to simulate, summed over chunks and plans.
+    stages to simulate, summed over chunks and plans. The search ends at a starting plan if its
+    relative gap is at most `close`.
     """
     assert budget.bound is not None
     most, prompt = min(prepared.most, prepared.cells), prepared.prompt
@@ -61,13 +62,23 @@ def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
             if found < value:
                 value, chunks = found, count
                 out[: count + 1] = current[: count + 1]
-        if value <= budget.bound * (1.0 + kernels.PROVEN):
+        if value <= budget.bound * (1.0 + max(kernels.PROVEN, close)):
             return prepared.chunks(out[: chunks + 1])
     if chunks:
         budget.offer(plan_of(prepared.chunks(out[: chunks + 1])))
     rest = chunks, most, effort, spent, value, budget.bound, prompt, work, out
     chunks = call(budget, kernels.search, *rest, partial=True)
     return prepared.chunks(out[: chunks + 1] if chunks else out[:0])
+
+
+def enumerate_plans(prepared: Prepared, budget: Budget) -> Ints:
+    """Return the chunks of the best of all plans, and record its time as the lower bound."""
+    families = budget.load("prompt_chunking.families")
+    bounds = np.zeros(prepared.cells + 2, np.int64)
+    count = call(budget, families.enumerate_plans, prepared.most, prepared.prompt, bounds)
+    found = prepared.chunks(bounds[: count + 1])
+    budget.improve_bound(budget.offer(plan_of(found)))
+    return found
 
 
 @dataclass(frozen=True)
@@ -105,14 +116,9 @@ class Deadline(SearchingMethod):
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Try all plans if there are few possible chunk ends. Otherwise, search for a plan."""
-        enumerates = places(problem) <= self.enumerate_places
         prepared = prepare_and_bound(problem, budget)
-        if enumerates:
-            families = budget.load("prompt_chunking.families")
-            bounds = np.zeros(prepared.cells + 2, np.int64)
-            count = call(budget, families.enumerate_plans, prepared.most, prepared.prompt, bounds)
-            found = prepared.chunks(bounds[: count + 1])
-            budget.improve_bound(budget.offer(plan_of(found)))
+        if places(problem) <= self.enumerate_places:
+            found = enumerate_plans(prepared, budget)
         else:
             found = search(prepared, 1000 * self.effort, budget)
         return certify(found, budget)

@@ -16,7 +16,7 @@ from specopt.models.fields import Ints, PositiveInt
 from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome, at_most
-from specopt.solvers.prompt_chunking.deadline import search
+from specopt.solvers.prompt_chunking.deadline import enumerate_plans, search
 from specopt.solvers.prompt_chunking.method import (
     PromptChunkingMethod,
     SearchingMethod,
@@ -40,7 +40,8 @@ attempt to improve a plan completes the proof.
 """
 
 NEAR = 1e-4
-"""Relative gap below which an attempt to improve the plan slightly is made first.
+"""Relative gap below which an attempt to improve the plan slightly is made first. The search for an
+initial plan ends at this gap.
 
 At larger gaps, the first deadline halves the gap. Afterwards, the two kinds of deadlines alternate.
 """
@@ -53,6 +54,11 @@ WORK = 2_000_000
 
 WORK_SECONDS = 0.006
 """Mean time between two checks of the clock, in seconds, which is charged as work."""
+
+ENUMERATED = 14
+"""Maximum number of possible chunk ends for which all plans are tried. If it is larger, small
+problems are solved sooner on first use, and later afterwards.
+"""
 
 STAGES_PLAYED = 2_000_000
 """Maximum number of stages that the local search simulates to find an initial plan."""
@@ -110,10 +116,10 @@ class ExactChunking(SearchingMethod):
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Narrow the bracket around the optimum until the plan and the lower bound meet."""
         budget.offer_warm_start()
-        has_searched = budget.bound is not None  # another method ran before this one
         found = Search(problem, budget, self.max_labels)
-        chunks = NONE if has_searched else search(found.prepared, STAGES_PLAYED, budget)
-        if len(chunks):
+        if places(problem) <= ENUMERATED:
+            enumerate_plans(found.prepared, budget)
+        elif len(chunks := search(found.prepared, STAGES_PLAYED, budget, NEAR)):
             budget.offer(plan_of(chunks))
         budget.check()
         found.bracket()

@@ -199,6 +199,7 @@ class Threshold(VerificationBatchMethod):
         table = values[left], seconds[left], memory[left], room, space
         if len(left) <= MEETING:
             budget.spend(SECONDS_PER_NODE * 2.0 ** (0.5 * len(left) - 8.0))
+            budget.check()
             bits = budget.load("verification_batch.labels").best_of_few(*table)
             chosen, most = np.flatnonzero(bits >> np.arange(len(left)) & 1), None
         else:

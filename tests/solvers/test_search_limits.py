@@ -80,6 +80,7 @@ TINY: dict[tuple[str, str], Any] = {
     ("fair_goodput/master", "WHOLE"): 0,
     ("fair_goodput/column_generation", "SHORT"): 0,
     ("fair_goodput/convex", "FIRST_LINES"): 1,
+    ("prompt_chunking/exact", "ENUMERATED"): 0,
     ("prompt_chunking/exact", "STAGES_PLAYED"): 1,
     ("prompt_chunking/deadline", "MAX_GEOMETRIC"): 1,
     ("auto", "WORK_SECONDS"): 1e-9,
