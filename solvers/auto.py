@@ -137,7 +137,8 @@ class Auto(Method):
                 continue
             if outcome.plan is not None:
                 budget.offer(outcome.plan)
-            budget.improve_bound(outcome.bound)
+            if outcome.bound is not None and math.isfinite(outcome.bound):
+                budget.improve_bound(outcome.bound)
             stats |= outcome.stats
             proven = budget.is_proven(self.tolerance)
             if proven or outcome.termination is not Termination.CONVERGED:

@@ -219,12 +219,10 @@ class Budget(Clock):
         if self.warm_start is not None:
             self.offer(self.warm_start)
 
-    def improve_bound(self, bound: float | None) -> None:
+    def improve_bound(self, bound: float) -> None:
         """Record a valid bound on the objective of every plan if it improves on the best bound so
-        far. None and values that are not a number are ignored.
+        far.
         """
-        if bound is None or math.isnan(bound):
-            return
         if self.bound is None or self._better(self.bound, bound):
             self.bound, self.bound_by = bound, self.member
             self.report()

@@ -121,7 +121,10 @@ class Schedule(Custom):
             ("tokens", np.int64),
             ("full", np.bool_),
         ):
-            object.__setattr__(self, name, frozen(np.asarray(getattr(self, name), dtype)))
+            # always a copy, because the caller may change the array
+            array = np.array(getattr(self, name), dtype)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
         if not len(self.share):
             raise InvalidInput("schedule: expected at least one entry, got none")
         lengths = self.starts[1:] - self.starts[:-1]

@@ -217,7 +217,8 @@ def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Out
                     f"run: expected a plan of type {problem.plan_type.__name__}, got"
                     f" {describe(outcome.plan)}"
                 )
-            budget.improve_bound(outcome.bound)
+            if outcome.bound is not None and math.isfinite(outcome.bound):
+                budget.improve_bound(outcome.bound)
             return outcome
     except Infeasible as clash:
         refuting = budget.incumbent is not None and not problem.violations(budget.incumbent)

@@ -21,7 +21,10 @@ constants are smaller, a solve without a time limit takes longer.
 """
 
 OWN_COLUMNS = 500
-"""Work of a simplex iteration that does not depend on the program, in columns."""
+"""Work of a simplex iteration that does not depend on the program, in columns.
+
+If it is smaller, a solve without a time limit takes longer.
+"""
 
 TOLERANCE = 1e-9
 """Feasibility tolerance of HiGHS for rows and for reduced costs."""

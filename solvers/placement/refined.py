@@ -75,7 +75,10 @@ Programs with few boxes are faster, and programs with many boxes may yield bette
 """
 
 SECONDS_PER_PLAN = 2.5
-"""Time limit for an integer program that rounds units, in seconds."""
+"""Time limit for an integer program that rounds units, in seconds.
+
+If it is larger, plans of large problems may be better, and are found later.
+"""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from specopt.solvers.prompt_chunking.milp import MilpChunking
 
 @dataclass(frozen=True)
 class AutoChunking(Auto):
-    """The default method, which runs `exact`, or `deadline` for large problems."""
+    """The default method, which runs `exact`, and `deadline` if that finds no optimum."""
 
     solves = PromptChunkingProblem
     order = (ExactChunking, Deadline)

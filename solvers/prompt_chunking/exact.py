@@ -41,7 +41,8 @@ attempt to improve a plan completes the proof.
 
 NEAR = 1e-4
 """Relative gap below which an attempt to improve the plan slightly is made first. The search for an
-initial plan ends at this gap.
+initial plan ends at this gap. If it is larger, small gaps are closed without the local search, and
+the proofs of larger problems take longer.
 
 At larger gaps, the first deadline halves the gap. Afterwards, the two kinds of deadlines alternate.
 """

@@ -177,7 +177,7 @@ class ColumnBound:
         prices = self._proposal()
         self._part = (self._part + 1) % _PARTS
         raised, found = self._price(prices, self._part)
-        if not found:
+        if self._part and not found:
             raised, found = self._price(prices)
         self._stale = 0 if raised or value < self._value * (1 - 1e-7) else self._stale + 1
         self._value = value

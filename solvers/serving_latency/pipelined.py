@@ -86,8 +86,8 @@ _SECONDS_PER_ENTRY = 3e-7  # to fill the tables, roughly
 _TRIES_PER_BLOCK = 1000  # tries of one annealing, per block of the plan
 _TRIES = 20_000_000  # the same at most, divided by the number of blocks and of columns of runtimes
 _HEAT = 0.03  # relative worsening at the start of annealing, divided by the number of blocks
-# work on the bound of a part up to which an enumeration is tried first; annealing follows if the
-# enumeration is abandoned, because its kernel takes a few seconds to compile
+# work on the bound of a part, and on the nodes of all parts, up to which an enumeration is tried
+# first; annealing follows if it is abandoned, because its kernel takes a few seconds to compile
 _QUICK = 10_000_000
 _WORK_PER_TASK = 1_000_000  # entries of shortest paths between two annealings, per task
 _SECONDS_PER_TRY = 8e-8  # per try of the annealing and block

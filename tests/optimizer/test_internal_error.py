@@ -114,9 +114,12 @@ class Endless(Careless):
 
     name: ClassVar[str] = "endless"
     proven: ClassVar[float] = np.inf
+    known: ClassVar[float | None] = None
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
         """Bound the plan of its parent."""
+        if self.known is not None:
+            budget.improve_bound(self.known)
         return replace(super().run(problem, budget), bound=self.proven)
 
 
@@ -135,6 +138,9 @@ def test_bounds_of_other_types_and_without_end(
         monkeypatch.setattr(Endless, "proven", bound)
         result = solve(problem, Endless(tokens=5))
         assert (result.bound, result.gap, result.status) == (None, None, Status.FEASIBLE)
+        with monkeypatch.context() as patch:
+            patch.setattr(Endless, "known", 100.0)
+            assert solve(problem, Endless(tokens=5)).bound == pytest.approx(100.0)
 
 
 @dataclass(frozen=True)

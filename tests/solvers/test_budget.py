@@ -133,12 +133,10 @@ def test_the_best_plan_is_kept(kind: Any, worths: list[float], best: int) -> Non
     [(DraftAllocationProblem, [4.0, 5.0, 3.0, 3.0], 3.0), (Costs, [0.25, 0.125, 0.5, 0.5], 0.5)],
 )
 def test_the_best_bound_counts(kind: Any, bounds: list[float], best: float) -> None:
-    """Tests that a bound counts, and is reported, if it is nearer than all before it, and that no
-    bound and a bound that is not a number do not count.
-    """
+    """Tests that a bound counts, and is reported, if it is nearer than all before it."""
     seen: list[Progress] = []
     found = Budget(kind(**vars(PROBLEM)), callback=seen.append)
-    for bound in [None, math.nan, *bounds, None, math.nan]:
+    for bound in bounds:
         found.improve_bound(bound)
     assert found.bound == best
     assert [progress.bound for progress in seen] == [bounds[0], best]
