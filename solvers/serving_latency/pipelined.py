@@ -92,7 +92,7 @@ _QUICK = 10_000_000
 _WORK_PER_TASK = 1_000_000  # entries of shortest paths between two annealings, per task
 _SECONDS_PER_TRY = 8e-8  # per try of the annealing and block
 _SECONDS_PER_BLOCK = 3e-9  # per node of the orders and scenario
-_SECONDS_PER_PAIR = 2e-8  # per pair of blocks, to sort them in advance
+_SECONDS_PER_SORT = 2e-7  # per block and range of steps, to sort the blocks in advance
 
 
 @dataclass
@@ -586,7 +586,7 @@ class PipelinedSearch:
             state,
         )
         pairs = ranges * count
-        self.budget.spend(pairs * count * _SECONDS_PER_PAIR)
+        self.budget.spend(pairs * _SECONDS_PER_SORT)
         while state[0] >= 0 and state[1] < nodes:
             before = state[1]
             found = self.kernels.enumerate_orders(_NODES, self.cut, orders, leaves)
